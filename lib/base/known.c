@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/compiler.h"
 #include "base/known.h"
-#include "base/maps.h"
 #include "base/page.h"
+#include "base/proc.h"
 #include "base/thread.h"
 
 _Atomic uint64_t mrf_known_counter;
@@ -155,26 +157,19 @@ void mrf_known_changed(void)
 static struct entry {
 	_Atomic uintptr_t page; /* its first byte */
 	_Atomic uint64_t since;
-	atomic_uint uses;
 } entries[256];
 
 static atomic_flag setting = ATOMIC_FLAG_INIT;
 
-/* Pages that the kernel copied since some change. Nothing is wrong if they are mixed up. */
+/*
+ * Pages that the kernel copied to since some change: those that come again are found out about, once.
+ * Nothing is wrong if they are mixed up.
+ */
 static struct candidate {
 	_Atomic uintptr_t page;
 	_Atomic uint64_t since;
 	atomic_uint uses;
-	atomic_bool wrong; /* it was not what is looked for; it is asked again, but much later */
 } candidates[256];
-
-/*
- * To find out about a page costs as much as hundreds of copies by the kernel. If there are not
- * so many until the next change, it is tried later each time.
- */
-#define PAID 256
-#define MOST_PATIENCE 65536
-static atomic_uint patience = 2;
 
 static unsigned index_of(uintptr_t page)
 {
@@ -184,15 +179,6 @@ static unsigned index_of(uintptr_t page)
 static uintptr_t page_of(uintptr_t addr)
 {
 	return addr & ~(uintptr_t)(mrf_page_size() - 1);
-}
-
-/* Not exact where threads meet. */
-static unsigned count_use(atomic_uint *uses)
-{
-	unsigned n = atomic_load_explicit(uses, memory_order_relaxed) + 1;
-
-	atomic_store_explicit(uses, n, memory_order_relaxed);
-	return n;
 }
 
 /* Sequentially consistent, and the last thing: see entries and known.h. */
@@ -208,7 +194,6 @@ static bool page_is_known(uintptr_t page)
 	if (atomic_load_explicit(&entry->page, memory_order_acquire) != page ||
 	    atomic_load(&mrf_known_counter) != since)
 		return false;
-	count_use(&entry->uses);
 	return true;
 }
 
@@ -225,44 +210,21 @@ bool mrf_known_is(const void *addr, size_t len)
 	return in_force();
 }
 
-static bool copy_known(void *to, const void *from, size_t len, const void *user)
+bool mrf_known_put(void *to, const void *from, size_t len)
 {
 	unsigned place = mrf_known_any() ? mrf_known_enter() : MRF_KNOWN_NO_PLACE;
 	bool known;
 
 	if (place == MRF_KNOWN_NO_PLACE)
 		return false;
-	known = mrf_known_is(user, len);
+	known = mrf_known_is(to, len);
 	if (known)
 		memcpy(to, from, len);
 	mrf_known_leave(place);
 	return known;
 }
 
-bool mrf_known_get(void *to, const void *from, size_t len)
-{
-	return copy_known(to, from, len, from);
-}
-
-bool mrf_known_put(void *to, const void *from, size_t len)
-{
-	return copy_known(to, from, len, to);
-}
-
 /* --- getting to know -------------------------------------------------------------------- */
-
-/* How long the entry was of use says when to try again. */
-static void judge(const struct entry *entry)
-{
-	unsigned now = atomic_load(&patience);
-
-	if (!atomic_load(&entry->page))
-		return;
-	if (atomic_load(&entry->uses) >= PAID)
-		atomic_store(&patience, now > 2 ? now / 2 : 2);
-	else
-		atomic_store(&patience, now < MOST_PATIENCE ? now * 2 : MOST_PATIENCE);
-}
 
 static void set_known(uintptr_t page, uint64_t since)
 {
@@ -270,65 +232,68 @@ static void set_known(uintptr_t page, uint64_t since)
 
 	if (atomic_flag_test_and_set_explicit(&setting, memory_order_acquire))
 		return;
-	judge(entry);
 	atomic_store(&entry->page, 0);
-	atomic_store(&entry->uses, 0);
 	atomic_store(&entry->since, since);
 	atomic_store(&entry->page, page);
 	atomic_flag_clear_explicit(&setting, memory_order_release);
 }
 
-static bool is_plain(const struct mrf_mapping *mapping)
+/* Of an entry of a pagemap: Documentation/admin-guide/mm/pagemap.rst of Linux. */
+#define WATCHED (1ull << 57) /* userfaultfd waits for writes to it */
+#define SHARED (1ull << 61)  /* of a file, or shared: others can take it away */
+#define PRESENT (1ull << 63)
+
+static uint64_t pagemap_entry(uintptr_t page)
 {
-	return mapping && mrf_maps_private(mapping) && mapping->perms[0] == 'r' &&
-	       mapping->perms[1] == 'w';
+	int fd = open(MRF_PROC_SELF "/pagemap", O_RDONLY | O_CLOEXEC);
+	off_t at = (off_t)(page / mrf_page_size() * sizeof(uint64_t));
+	uint64_t entry = 0;
+
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &entry, sizeof(entry), at) != sizeof(entry))
+		entry = 0;
+	close(fd);
+	return entry;
 }
 
 /*
- * A page of a file could be cut off at any time, and the kernel's own pages in a process cannot
- * be written.
+ * Is it there, nobody else's, and may it be written? The kernel is asked about this page alone: to
+ * read the mappings takes the longer the more there are.
  */
-static __attribute__((noinline)) bool find_out(uintptr_t page, uint64_t now)
+static bool is_plain(uintptr_t page)
+{
+	return (pagemap_entry(page) & (PRESENT | SHARED | WATCHED)) == PRESENT &&
+	       !madvise((void *)page, mrf_page_size(), MADV_POPULATE_WRITE);
+}
+
+static __attribute__((noinline)) void find_out(uintptr_t page, uint64_t now)
 {
 	void (*refresh)(void) = atomic_load(&hooks_refresh);
-	struct mrf_maps maps = { 0 };
-	bool plain;
+	int err = errno;
 
 	atomic_store(&any, true);
 	if (refresh)
 		refresh();
-	plain = !mrf_maps_look(&maps, page, page + mrf_page_size()) &&
-		is_plain(mrf_maps_at(&maps, page));
-	mrf_maps_fini(&maps);
-	if (plain && in_force() && atomic_load(&mrf_known_counter) == now)
+	if (is_plain(page) && in_force() && atomic_load(&mrf_known_counter) == now)
 		set_known(page, now);
-	return plain;
-}
-
-static unsigned patience_with(const struct candidate *candidate)
-{
-	return atomic_load_explicit(&candidate->wrong, memory_order_relaxed)
-		       ? MOST_PATIENCE
-		       : atomic_load_explicit(&patience, memory_order_relaxed);
+	errno = err;
 }
 
 static void page_used(uintptr_t page, uint64_t now)
 {
 	struct candidate *candidate = &candidates[index_of(page)];
+	unsigned uses = atomic_load_explicit(&candidate->uses, memory_order_relaxed) + 1;
 
-	if (atomic_load_explicit(&candidate->page, memory_order_relaxed) != page) {
+	if (atomic_load_explicit(&candidate->page, memory_order_relaxed) != page ||
+	    atomic_load_explicit(&candidate->since, memory_order_relaxed) != now) {
 		atomic_store_explicit(&candidate->page, page, memory_order_relaxed);
 		atomic_store_explicit(&candidate->since, now, memory_order_relaxed);
-		atomic_store_explicit(&candidate->uses, 0, memory_order_relaxed);
-		atomic_store_explicit(&candidate->wrong, false, memory_order_relaxed);
-	} else if (atomic_load_explicit(&candidate->since, memory_order_relaxed) != now) {
-		atomic_store_explicit(&candidate->since, now, memory_order_relaxed);
-		atomic_store_explicit(&candidate->uses, 0, memory_order_relaxed);
+		uses = 1;
 	}
-	if (count_use(&candidate->uses) < patience_with(candidate))
-		return;
-	atomic_store_explicit(&candidate->uses, 0, memory_order_relaxed);
-	atomic_store_explicit(&candidate->wrong, !find_out(page, now), memory_order_relaxed);
+	atomic_store_explicit(&candidate->uses, uses, memory_order_relaxed);
+	if (uses == 2)
+		find_out(page, now);
 }
 
 void mrf_known_used(const void *addr, size_t len)

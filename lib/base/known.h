@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pages of the application that may be copied from and to by ordinary loads and stores: private
- * anonymous memory, readable and writable, that has not changed since the library found this
- * out. One small table per process holds pages that are used again and again.
+ * Pages of the application that may be copied to by ordinary stores: the process's own (anonymous,
+ * or its own copy of a page of a file), writable, and unchanged since the library found this out.
+ * One small table per process holds pages that are used again and again.
  *
  * A thread that changes mappings (in a hook, monitor/change.h) announces it before and after. A
  * copier takes one of a few places, and only then checks that the page is still known; a thread
@@ -48,11 +48,10 @@ void mrf_known_changed(void);
 /*
  * Copy len bytes, if all their pages are known. False: nothing was copied.
  */
-bool mrf_known_get(void *to, const void *from, size_t len);
 bool mrf_known_put(void *to, const void *from, size_t len);
 /*
- * The kernel has just copied these bytes, whose pages may be worth knowing. Finding out takes
- * long: not under a lock.
+ * The kernel has just copied to these bytes, whose pages may be worth knowing. Finding out takes
+ * four system calls for a page that came twice since the last change: not under a lock.
  */
 void mrf_known_used(const void *addr, size_t len);
 

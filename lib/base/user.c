@@ -27,17 +27,28 @@ static void copy_out(const struct iovec *to, size_t count, const char *from)
 	}
 }
 
+/* No process maps anything there, unless it is privileged (vm.mmap_min_addr). */
+#define FIRST_PAGE 4096u
+
 /* The kernel has not copied all bytes: is that because the memory is not there? */
 static bool is_fault(ssize_t copied)
 {
 	return copied >= 0 || errno == EFAULT;
 }
 
-/* The pages of a buffer that is copied alone may be worth knowing: base/known.h. Returns 0. */
-static int used(const struct iovec *iov, size_t count)
+int mrf_user_take(void *to, const struct iovec *from, size_t count)
 {
-	if (count == 1)
-		mrf_known_used(iov->iov_base, iov->iov_len);
+	size_t i;
+
+	mrf_slow_call();
+	for (i = 0; i < count; i++) {
+		uintptr_t addr = (uintptr_t)from[i].iov_base;
+
+		if (mrf_unlikely(from[i].iov_len &&
+				 (addr < FIRST_PAGE || !mrf_range_ok(addr, from[i].iov_len))))
+			return -FI_EFAULT;
+	}
+	copy_in(to, from, count);
 	return 0;
 }
 
@@ -47,11 +58,9 @@ int mrf_user_get(void *to, const struct iovec *from, size_t count)
 	ssize_t copied;
 
 	mrf_slow_call();
-	if (mrf_likely(count == 1 && mrf_known_get(to, from->iov_base, from->iov_len)))
-		return 0;
 	copied = process_vm_readv(getpid(), &here, 1, from, count, 0);
 	if (mrf_likely(copied == (ssize_t)here.iov_len))
-		return used(from, count);
+		return 0;
 	if (is_fault(copied))
 		return -FI_EFAULT;
 	copy_in(to, from, count);
@@ -101,8 +110,12 @@ int mrf_user_put(const struct iovec *to, size_t count, const void *from, bool ma
 	if (!may_wait && !are_there(to, count))
 		return -FI_EAGAIN;
 	copied = process_vm_writev(getpid(), &here, 1, to, count, 0);
-	if (mrf_likely(copied == (ssize_t)here.iov_len))
-		return used(to, count);
+	if (mrf_likely(copied == (ssize_t)here.iov_len)) {
+		/* The pages of a buffer that is alone may be worth knowing. */
+		if (count == 1)
+			mrf_known_used(to->iov_base, to->iov_len);
+		return 0;
+	}
 	if (is_fault(copied))
 		return -FI_EFAULT;
 	copy_out(to, count, from);

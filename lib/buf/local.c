@@ -105,6 +105,18 @@ static int keep_user(struct mrf_local *local, const struct mrf_local_req *req)
 	return 0;
 }
 
+/*
+ * The first part is read during the application's call; the others are when it is their turn. With
+ * FI_HMEM it may be device memory, whose descriptor was forgotten.
+ */
+static int read_user(const struct mrf_buf *buf, const struct mrf_local *local,
+		     const struct mrf_local_req *req, void *to)
+{
+	if (mrf_likely(!local->rest && !(buf->space->mode & FI_MR_HMEM)))
+		return mrf_user_take(to, req->iov, req->count);
+	return mrf_user_get(to, req->iov, req->count);
+}
+
 /* 1: no slot is left. -FI_EFAULT or -FI_ENOMEM. */
 static int use_bounce(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
 {
@@ -114,7 +126,7 @@ static int use_bounce(struct mrf_buf *buf, const struct mrf_local_req *req, stru
 
 	if (!slot)
 		return 1;
-	ret = req->arrives ? keep_user(local, req) : mrf_user_get(slot, req->iov, req->count);
+	ret = req->arrives ? keep_user(local, req) : read_user(buf, local, req, slot);
 	if (ret) {
 		mrf_bounce_give(&buf->bounce, slot);
 		return ret;
@@ -126,11 +138,12 @@ static int use_bounce(struct mrf_buf *buf, const struct mrf_local_req *req, stru
 }
 
 /* -FI_EFAULT. */
-static int use_inline(const struct mrf_local_req *req, struct mrf_local *local)
+static int use_inline(const struct mrf_buf *buf, const struct mrf_local_req *req,
+		      struct mrf_local *local)
 {
 	local->kind = MRF_LOCAL_INLINE;
 	mrf_local_add(local, (uintptr_t)local->data, req->total, 0);
-	return mrf_user_get(local->data, req->iov, req->count);
+	return read_user(buf, local, req, local->data);
 }
 
 static int explain_local(const struct mrf_local_req *req, int err)
@@ -156,7 +169,7 @@ static int explain_local(const struct mrf_local_req *req, int err)
 static int use_small(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
 {
 	if (req->total <= MRF_LIMIT_INJECT && !req->arrives)
-		return use_inline(req, local);
+		return use_inline(buf, req, local);
 	/* A part of a transfer that arrives would have to be copied before the next part comes. */
 	if (req->total <= buf->copy_max && !(local->rest && req->arrives))
 		return use_bounce(buf, req, local);

@@ -264,7 +264,7 @@ __attribute__((noinline)) bool mrf_one_copy(const void *operand, const void *com
 				       { .iov_base = (void *)compare,
 					 .iov_len = compare ? sizeof(uint64_t) : 0 } };
 
-	return !mrf_user_get(copy, from, compare ? 2 : 1);
+	return !mrf_user_take(copy, from, compare ? 2 : 1);
 }
 
 static __attribute__((noinline)) ssize_t long_one(struct mrf_ep *ep,

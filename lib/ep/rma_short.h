@@ -2,11 +2,9 @@
 /*
  * The fast path for the most common access: one buffer, registered or small, a key whose rkey is
  * known, a connection that is ready, an empty queue. It decides in a quarter of the
- * instructions what entry.c, resolve.c and peer.c decide in a thousand. It leaves the same
- * operation behind that they would have made, so they handle every failure; but more than
- * MRF_RMA_FEW_BYTES that nobody registered go by way of a slot where these may copy them into
- * the work request. tests/unit/t_short.c compares the two. For rma.c
- * alone; inline, so that the kind of access is known at compile time. The functions that
+ * instructions what entry.c, resolve.c and peer_queue.c decide in a thousand. It leaves the same
+ * operation behind that they would have made, so they handle every failure.
+ * tests/unit/t_short.c compares the two. For rma_calls.c alone; inline, so that the kind of access is known at compile time. The functions that
  * end in _locked are called with ep->lock held.
  */
 #ifndef MRF_EP_RMA_SHORT_H
@@ -47,7 +45,7 @@ struct mrf_rma_ends {
  * Up to this many bytes it costs less to put a write's data into the work request than to
  * have the kernel look up their registration.
  */
-#define MRF_RMA_FEW_BYTES 64
+#define MRF_RMA_FEW_BYTES MRF_LIMIT_INJECT
 
 /* As buf/local.c would have left it. */
 static inline void mrf_rma_fill_unregistered_locked(struct mrf_op *op,
@@ -158,12 +156,18 @@ static inline bool mrf_rma_go(struct mrf_ep *ep, const struct mrf_rma_one *one,
 	return posted;
 }
 
-/* The bytes of a write are copied before they are sent. */
-static inline bool mrf_rma_copy(void *to, const struct mrf_rma_one *one)
+/*
+ * The bytes of a write are copied before they are sent. With FI_HMEM what is injected may be device
+ * memory by mistake.
+ */
+static inline bool mrf_rma_copy(const struct mrf_ep *ep, void *to, const struct mrf_rma_one *one)
 {
 	const struct iovec from = { (void *)one->buf, one->len };
 
-	return mrf_kind_arrives(one->kind) || !mrf_user_get(to, &from, 1);
+	if (mrf_kind_arrives(one->kind))
+		return true;
+	return mrf_likely(!(ep->domain->space.mode & FI_MR_HMEM)) ? !mrf_user_take(to, &from, 1)
+								  : !mrf_user_get(to, &from, 1);
 }
 
 /* A few bytes go as a copy. */
@@ -172,7 +176,7 @@ static inline bool mrf_rma_go_few(struct mrf_ep *ep, const struct mrf_rma_one *o
 	uint8_t few[MRF_RMA_FEW_BYTES];
 	struct mrf_rma_ends ends = { .kind = MRF_LOCAL_INLINE, .bytes = few };
 
-	return mrf_rma_copy(few, one) && mrf_rma_go(ep, one, &ends);
+	return mrf_rma_copy(ep, few, one) && mrf_rma_go(ep, one, &ends);
 }
 
 /* By way of a slot, if one is free. */
@@ -186,7 +190,7 @@ static inline bool mrf_rma_go_slot(struct mrf_ep *ep, const struct mrf_rma_one *
 	if (!ends.bytes)
 		return false;
 	ends.iova = (uintptr_t)ends.bytes;
-	if (mrf_rma_copy(ends.bytes, one) && mrf_rma_go(ep, one, &ends))
+	if (mrf_rma_copy(ep, ends.bytes, one) && mrf_rma_go(ep, one, &ends))
 		return true;
 	mrf_bounce_give(&ep->buf.bounce, ends.bytes);
 	return false;

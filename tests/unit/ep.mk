@@ -163,6 +163,7 @@ tests_unit_t_event_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_unlocked_SOURCES = tests/unit/t_unlocked.c $(EP_FIXTURE)
 tests_unit_t_unlocked_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_unlocked_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv \
+	-Wl,--wrap=mrf_user_take \
 	-Wl,--wrap=mrf_vconn_open,--wrap=mrf_vconn_resolve,--wrap=mrf_vconn_create_qp \
 	-Wl,--wrap=mrf_vconn_route,--wrap=mrf_vconn_connect,--wrap=mrf_vconn_establish \
 	-Wl,--wrap=mrf_vconn_disconnect,--wrap=mrf_vconn_close,--wrap=mrf_vcq_open_beside

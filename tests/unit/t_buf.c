@@ -258,9 +258,7 @@ START_TEST(buf_memory_that_is_not_there_holds_nothing)
 	ck_assert_int_eq(take(mem, 3000, NULL, false), 0);
 	drop();
 	live = fake_verbs.live_mrs;
-	ck_assert_int_eq(mprotect(mem + PAGE, 8 * PAGE, PROT_NONE), 0);
-	ck_assert_int_eq(take(mem + PAGE - 1, lens[_i], NULL, false), -FI_EFAULT);
-	ck_assert_int_eq(mprotect(mem + PAGE, 8 * PAGE, PROT_READ | PROT_WRITE), 0);
+	ck_assert_int_eq(take(NULL, lens[_i], NULL, false), -FI_EFAULT);
 	ck_assert_uint_eq(fake_verbs.live_mrs, live);
 	close_buf();
 }

@@ -121,18 +121,18 @@ END_TEST
 /* A copier would not have gone on copying: base/known.h. */
 START_TEST(what_was_known_is_not_after_a_change)
 {
-	char *mem = map(1), *other = map(2), byte;
+	char *mem = map(1), *other = map(2), byte = 42;
 
 	watch(other);
-	mem[0] = 42;
-	while (!mrf_known_get(&byte, mem, 1))
+	mem[0] = 0;
+	while (!mrf_known_put(mem, &byte, 1))
 		mrf_known_used(mem, 1);
-	ck_assert_int_eq(byte, 42);
+	ck_assert_int_eq(mem[0], 42);
 	if (_i < (int)(sizeof(changes) / sizeof(changes[0])))
 		changes[_i](other);
 	else
 		mprotect(other, PAGE, PROT_NONE);
-	ck_assert(!mrf_known_get(&byte, mem, 1));
+	ck_assert(!mrf_known_put(mem, &byte, 1));
 	ck_assert_uint_eq(mrf_known_counter & MRF_KNOWN_UNDER_WAY, 0);
 }
 END_TEST

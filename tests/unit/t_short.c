@@ -3,14 +3,13 @@
  * The short ways (ep/rma_short.h, ep/atomic_short.h) leave what the long way leaves. Each call
  * is made twice on one endpoint, the second time with the short ways closed, while work
  * requests are held: the operation, what was posted, and what the endpoint counts have to be
- * the same. The two that differ on purpose are named by may_differ.
+ * the same.
  */
 #include <rdma/fi_atomic.h>
 #include "base/compiler.h"
 #include "ep/model/atomics.h"
 #include "ep_fixture.h"
 
-#define FEW 64u /* MRF_RMA_FEW_BYTES */
 #define SLOT 16384u
 #define AT 4096u
 
@@ -297,15 +296,6 @@ static const char *field_at(size_t at)
 	return fields[i].name;
 }
 
-/*
- * A write of 65 to 256 bytes that nobody registered: the short way takes a slot for it, the long
- * way has it copied into the work request.
- */
-static bool may_differ(const struct call *c)
-{
-	return c->what == WRITE && !c->described && c->len > FEW && c->len <= MRF_LIMIT_INJECT;
-}
-
 static const char *name(const struct call *c)
 {
 	static const char *const what[] = { "read", "write", "inject", "atomic" };
@@ -325,10 +315,6 @@ static void compare_heads(const struct call *c, struct mrf_op a, struct mrf_op b
 	/* Of use to the long way only, until it has posted. */
 	b.gen = a.gen;
 	b.stamp = a.stamp;
-	if (may_differ(c)) {
-		b.local.kind = a.local.kind;
-		b.local.copy = a.local.copy;
-	}
 	for (; at < offsetof(struct mrf_op, local.sge); at++)
 		ck_assert_msg(((uint8_t *)&a)[at] == ((uint8_t *)&b)[at], "%s: %s differs", name(c),
 			      field_at(at));
@@ -345,8 +331,6 @@ static void compare_tails(const struct call *c, const struct mrf_op *a, const st
 	SAME_OF(local.desc, a->local.ndesc);
 	if (c->what == ATOMIC)
 		SAME_OF(local.data, c->family == MRF_ATOMIC_COMPARE ? 16 : 8);
-	if (may_differ(c))
-		return;
 	SAME_OF(local.sge, a->local.nsge);
 	if (a->local.kind == MRF_LOCAL_INLINE && c->what != ATOMIC)
 		SAME_OF(local.data, c->len);
@@ -355,7 +339,7 @@ static void compare_tails(const struct call *c, const struct mrf_op *a, const st
 /* A few bytes to be written are sent along, though a descriptor says where they are. */
 static void compare_posts(const struct call *c, const struct left *a, const struct left *b)
 {
-	bool few = c->what == WRITE && c->described && c->len <= FEW;
+	bool few = c->what == WRITE && c->described && c->len <= MRF_LIMIT_INJECT;
 
 	ck_assert_uint_eq(a->nposts, 1);
 	ck_assert_uint_eq(b->nposts, 1);
@@ -370,7 +354,7 @@ static void compare_posts(const struct call *c, const struct left *a, const stru
 	if (a->wr.op == MRF_VWR_WRITE_IMM)
 		ck_assert_uint_eq(a->wr.imm, b->wr.imm);
 	ck_assert_uint_eq(a->sge.len, b->sge.len);
-	if (few || may_differ(c))
+	if (few)
 		return;
 	ck_assert_int_eq(a->wr.is_inline, b->wr.is_inline);
 	if (a->wr.is_inline)
@@ -515,7 +499,7 @@ static void close_world(void)
 static bool rma_is_short(const struct call *c)
 {
 	if (c->what == INJECT)
-		return c->len <= FEW;
+		return c->len <= MRF_LIMIT_INJECT;
 	return c->described || c->len <= SLOT;
 }
 
@@ -541,7 +525,7 @@ START_TEST(short_reads_and_writes_leave_what_long_ones_leave)
 	size_t len;
 
 	open_world(world);
-	for (len = 1; len <= MRF_LIMIT_INJECT + 1; len += len > FEW + 1 && _i ? 19 : 1)
+	for (len = 1; len <= MRF_LIMIT_INJECT + 1; len += len > MRF_LIMIT_INJECT + 1 && _i ? 19 : 1)
 		check_len(world, len);
 	for (unsigned i = 0; i < MRF_ARRAY_SIZE(lens); i++)
 		check_len(world, lens[i]);

@@ -88,7 +88,7 @@ static void write_refused(void)
 
 static void write_of_nothing_there(void)
 {
-	result = fi_write(p.a.ep, (void *)4096, 8000, NULL, p.to, p.base, p.key, &p);
+	result = fi_write(p.a.ep, NULL, 8000, NULL, p.to, p.base, p.key, &p);
 }
 
 static void fetch(void)

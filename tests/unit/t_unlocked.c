@@ -87,6 +87,15 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long
 	return __real_process_vm_readv(pid, to, nto, from, nfrom, flags);
 }
 
+int __real_mrf_user_take(void *to, const struct iovec *from, size_t count);
+int __wrap_mrf_user_take(void *to, const struct iovec *from, size_t count);
+
+int __wrap_mrf_user_take(void *to, const struct iovec *from, size_t count)
+{
+	of_caller(GET);
+	return __real_mrf_user_take(to, from, count);
+}
+
 /* --- calls of rdma_cm, by the caller's agent ------------------------------------------- */
 
 #define WRAP(type, name, where, params, ...)                 \

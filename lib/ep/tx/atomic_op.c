@@ -172,11 +172,11 @@ static int gather(struct mrf_ep *ep, uint8_t *to, const struct mrf_atomic_iov *f
 	/* Some of the buffers may be memory of a device. */
 	if (mrf_unlikely(may_be_staged(ep)))
 		return mrf_stage_gather(&ep->buf, &all, 0, mrf_iov_total(iov, from->count), to);
-	if (mrf_likely(!mrf_user_get(to, iov, (size_t)n)))
+	if (mrf_likely(!mrf_user_take(to, iov, (size_t)n)))
 		return 0;
 	return mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, 4263,
-			  "a buffer of %s (the first is at %p) is not mapped or may not be read",
-			  what, iov[0].iov_base);
+			  "a buffer of %s (the first is at %p) is NULL, or close to it", what,
+			  iov[0].iov_base);
 }
 
 /* With FI_MR_HMEM some buffers have no descriptor. */

@@ -75,7 +75,8 @@ struct alive {
 	struct lane *lane;
 	void **regions; /* MANY of struct ibv_mr or struct fid_mr; NULL: those of raw */
 	unsigned n;
-	size_t bytes; /* user memory that filling took */
+	size_t bytes;	  /* user memory that filling took */
+	uint64_t longest; /* ns: of one registration while filling */
 };
 
 static void *register_one(struct lane *lane)
@@ -100,8 +101,13 @@ static void fill(struct alive *alive, unsigned n)
 {
 	size_t before = heap();
 
-	for (; alive->regions && alive->n < n; alive->n++)
+	for (; alive->regions && alive->n < n; alive->n++) {
+		uint64_t start = bench_now(), ns;
+
 		alive->regions[alive->n] = register_one(alive->lane);
+		ns = bench_now() - start;
+		alive->longest = ns > alive->longest ? ns : alive->longest;
+	}
 	alive->bytes += heap() - before;
 }
 
@@ -148,6 +154,16 @@ static void add_bytes(const struct alive *alive)
 	report_add(" |\n");
 }
 
+static void add_longest(const struct alive *alive)
+{
+	report_add("| the longest of them, ms |");
+	for (size_t i = 0; i < NALIVE - 1; i++)
+		report_add(" %.2f |", (double)alive[i].longest / 1e6);
+	report_add(" |\n");
+	report_target(1.0, ((double)alive[1].longest - (double)alive[0].longest) / 1e6,
+		      "ms: the longest of %u registrations, default, beyond raw's", MANY);
+}
+
 /* Growth that the kernel has no part in. */
 static void add_target(const char *name, const double few[NALIVE], const double many[NALIVE],
 		       size_t i)
@@ -174,6 +190,7 @@ static void add_alive(const struct alive *alive, const double few[NALIVE],
 	add_ratios("100000 alive / raw", many, raw_many);
 	add_ratios("100000 alive / 100 alive", many, few);
 	add_bytes(alive);
+	add_longest(alive);
 	add_target("default", few, many, 1);
 	add_target("native", few, many, 2);
 }

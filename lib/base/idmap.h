@@ -2,7 +2,8 @@
 /*
  * Sparse map from any 64-bit number (0 and 2^64-1 included) to a non-NULL pointer: open
  * addressing with linear probing and backward-shift deletion, so insert, find and remove
- * are O(1) whatever the history. The caller owns the values and serialises all calls.
+ * are O(1) whatever the history. A map that grows has two tables for a while: each insert moves a
+ * few values, so that none takes long. The caller owns the values and serialises all calls.
  * Only mrf_idmap_insert can fail: -FI_ENOMEM, or -FI_EALREADY when the id is taken; the
  * map is unchanged then.
  */
@@ -12,10 +13,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct mrf_idmap {
-	struct mrf_idmap_slot *slots; /* NULL until the first insert */
+struct mrf_idmap_table {
+	struct mrf_idmap_slot *slots; /* NULL: there is none */
 	size_t mask;		      /* number of slots - 1; a power of two minus one */
-	size_t count;
+};
+
+struct mrf_idmap {
+	struct mrf_idmap_table table; /* none until the first insert */
+	struct mrf_idmap_table old;   /* while it moves to table: what is left of it */
+	size_t count;		      /* of values, and how many are left in old */
+	size_t left;
+	size_t moved; /* the slot of old from which on to move, mod its size */
 };
 
 void mrf_idmap_init(struct mrf_idmap *map);

@@ -208,7 +208,7 @@ static size_t cluster_make(uint64_t *ids)
 	for (id = 0; n < CLUSTER; id++) {
 		mrf_idmap_init(&single);
 		ck_assert_int_eq(mrf_idmap_insert(&single, id, value_of(1)), 0);
-		if (single.slots[single.mask].value)
+		if (single.table.slots[single.table.mask].value)
 			ids[n++] = id;
 		mrf_idmap_fini(&single);
 	}
@@ -235,7 +235,7 @@ START_TEST(idmap_survives_deletions_inside_a_cluster_that_wraps)
 			}
 		}
 	}
-	ck_assert_uint_eq(map.mask, 63);
+	ck_assert_uint_eq(map.table.mask, 63);
 }
 END_TEST
 
@@ -275,6 +275,28 @@ START_TEST(idmap_holds_100000_keys)
 }
 END_TEST
 
+/* A table of n slots is half full when it moves; no insert may move much of it. */
+START_TEST(idmap_moves_a_few_values_with_each_insert)
+{
+	size_t n, most = 0;
+	uintptr_t i;
+
+	for (i = 0; i < 100000; i++) {
+		n = map.left;
+		ck_assert_int_eq(mrf_idmap_insert(&map, i * 3, value_of(i)), 0);
+		if (map.left < n)
+			most = n - map.left > most ? n - map.left : most;
+		if (i % 997 == 0)
+			ck_assert_ptr_eq(mrf_idmap_find(&map, i / 2 * 3), value_of(i / 2));
+	}
+	ck_assert_uint_ge(most, 1);
+	ck_assert_uint_lt(most, 100);
+	for (i = 0; i < 100000; i++)
+		ck_assert_ptr_eq(mrf_idmap_remove(&map, i * 3), value_of(i));
+	ck_assert_uint_eq(map.count, 0);
+}
+END_TEST
+
 static TCase *tcase_idmap(void)
 {
 	TCase *tcase = tcase_create("idmap");
@@ -290,6 +312,7 @@ static TCase *tcase_idmap(void)
 	tcase_add_test(tcase, idmap_survives_deletions_inside_a_cluster_that_wraps);
 	tcase_add_test(tcase, idmap_each_visits_every_value_once);
 	tcase_add_test(tcase, idmap_holds_100000_keys);
+	tcase_add_test(tcase, idmap_moves_a_few_values_with_each_insert);
 	return tcase;
 }
 

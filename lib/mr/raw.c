@@ -85,8 +85,8 @@ static void tell_locked(const struct mrf_mr *mr, struct mrf_rawkey *raw)
 static void keep_locked(struct mrf_mr *mr, const struct mrf_rawkey *raw, const uint8_t *key)
 {
 	mrf_lock_held(&mr->space->lock);
-	/* Faces come and go with endpoints. */
-	if (raw->nseg != 1 || mrf_mr_faced(mr))
+	/* Faces come and go with endpoints; and more segments take more room. */
+	if (raw->nseg > 1 || mrf_mr_faced(mr))
 		return;
 	if (!mr->raw)
 		mr->raw = malloc(MRF_RAWKEY_ONE_LEN);
@@ -187,13 +187,13 @@ static UNUSUAL int raw_attr_woken(struct mrf_lock *lock, struct mrf_mr *mr,
 	return raw_attr(mr, attr);
 }
 
-/* Usually: a key that was asked for before, into as much room as it needs. */
+/* Usually: a key that was asked for before, and there is enough room. */
 int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 {
 	struct mrf_lock *lock = &mr->space->lock;
 	uint8_t key[MRF_RAWKEY_ONE_LEN];
 
-	if (!attr || !attr->raw_key || !attr->key_size || *attr->key_size != MRF_RAWKEY_ONE_LEN ||
+	if (!attr || !attr->raw_key || !attr->key_size || *attr->key_size < MRF_RAWKEY_ONE_LEN ||
 	    attr->flags || !mrf_lock_try(lock))
 		return raw_attr(mr, attr);
 	if (!mrf_mr_state_lets(mr->state, MRF_CALL_RAW_ATTR) || !is_kept_locked(mr))
@@ -202,6 +202,8 @@ int mrf_mr_raw_attr(struct mrf_mr *mr, struct fi_mr_raw_attr *attr)
 	if (mrf_unlikely(mrf_lock_leave(lock)))
 		return raw_attr_woken(lock, mr, attr);
 	memcpy(attr->raw_key, key, sizeof(key));
+	clear_rest(attr->raw_key, sizeof(key), *attr->key_size);
+	*attr->key_size = sizeof(key);
 	if (attr->base_addr)
 		*attr->base_addr = base_of(mr);
 	return 0;
@@ -273,11 +275,11 @@ static UNUSUAL int map_raw(struct mrf_mr_space *space, const struct fi_mr_map_ra
 	return ret ? refuse_add(ret) : 0;
 }
 
-static inline bool is_compact(const struct fi_mr_map_raw *attr)
+/* Is it one of the short forms, without a fault? */
+static inline bool is_short(const struct fi_mr_map_raw *attr)
 {
 	return attr && attr->raw_key && attr->key && !attr->flags &&
-	       attr->key_size == MRF_RAWKEY_ONE_LEN && mrf_rawkey_is_compact(attr->raw_key) &&
-	       !mrf_rawkey_compact_fault(attr->raw_key) &&
+	       attr->key_size == MRF_RAWKEY_ONE_LEN && mrf_rawkey_is_short_well(attr->raw_key) &&
 	       mrf_rawkey_base(attr->raw_key) == attr->base_addr;
 }
 
@@ -309,7 +311,7 @@ int mrf_mr_map_raw(struct mrf_mr_space *space, const struct fi_mr_map_raw *attr)
 	struct mrf_map_slot *slot;
 	uint64_t key;
 
-	if (!is_compact(attr) || !mrf_lock_try(&map->lock))
+	if (!is_short(attr) || !mrf_lock_try(&map->lock))
 		return map_raw(space, attr);
 	if (!map->spare)
 		return map_raw_after(&map->lock, space, attr);

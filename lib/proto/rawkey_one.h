@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where things are in a raw key, and the compact form, which nearly all raw keys have: it
- * is checked inline, because fi_mr_map_raw should cost a few instructions only. Pure.
+ * Where things are in a raw key, and its two short forms, one of which nearly all raw keys have: the
+ * compact form, with one segment, and the bare form, with none (the peer has to be asked). They are
+ * checked inline, because fi_mr_map_raw should cost a few instructions only. Pure.
  */
 #ifndef MRF_PROTO_RAWKEY_ONE_H
 #define MRF_PROTO_RAWKEY_ONE_H
@@ -75,6 +76,16 @@ static inline bool mrf_rawkey_is_compact(const uint8_t *buf)
 	return !memcmp(buf, frame, sizeof(frame));
 }
 
+/* Has it the frame of the bare form? */
+static inline bool mrf_rawkey_is_bare(const uint8_t *buf)
+{
+	static const uint8_t frame[] = {
+		'm', 'r', 'f', 'k', MRF_RAWKEY_VERSION, 0, MRF_RAWKEY_HEAD_LEN, 0
+	};
+
+	return !memcmp(buf, frame, sizeof(frame));
+}
+
 /* The base address of an accepted key. */
 static inline uint64_t mrf_rawkey_base(const uint8_t *buf)
 {
@@ -113,5 +124,22 @@ static inline const char *mrf_rawkey_compact_fault(const uint8_t *buf)
 	fault = mrf_rawkey_head_fault(buf);
 	return fault ? fault : mrf_rawkey_only_seg_fault(buf);
 }
+
+static inline bool mrf_rawkey_bare_well(const uint8_t *buf)
+{
+	return get64(buf + MRF_RAWKEY_SUM_AT) == mrf_rawkey_checksum(buf, MRF_RAWKEY_HEAD_LEN) &&
+	       !mrf_rawkey_head_fault(buf) && !get32(buf + MRF_RAWKEY_NSEG_AT) &&
+	       (mrf_rawkey_is_virt(buf) || !get64(buf + MRF_RAWKEY_BASE_AT));
+}
+
+/* Are these MRF_RAWKEY_ONE_LEN bytes a key of a short form, without a fault? */
+static inline bool mrf_rawkey_is_short_well(const uint8_t *buf)
+{
+	if (mrf_rawkey_is_compact(buf))
+		return !mrf_rawkey_compact_fault(buf);
+	return mrf_rawkey_is_bare(buf) && mrf_rawkey_bare_well(buf);
+}
+
+_Static_assert(MRF_RAWKEY_HEAD_LEN == MRF_RAWKEY_ONE_LEN, "the short forms have one length");
 
 #endif

@@ -65,7 +65,7 @@ static int answer_provider(struct fi_info **info)
 
 struct answer {
 	const struct mrf_info_query *query;
-	const struct mrf_vnl_path *paths;
+	struct mrf_vnl_path *paths;
 	size_t count;
 	struct fi_info *head;
 	struct fi_info **tail;
@@ -189,33 +189,48 @@ static int refuse_no_device(int err)
 			  err ? " (RDMA is not loaded)" : "");
 }
 
+/* above: also those that only a line of the log is about. */
+static int find_paths(struct answer *answer, bool above)
+{
+	free(answer->paths);
+	answer->paths = NULL;
+	answer->count = 0;
+	return mrf_vnl_paths(&answer->paths, &answer->count, above);
+}
+
+static int offer_paths(struct answer *answer)
+{
+	bool told = mrf_log_enabled(FI_LOG_INFO, FI_LOG_FABRIC);
+	int ret = find_paths(answer, told), at;
+
+	if (ret || !answer->count)
+		return refuse_no_device(ret);
+	for (at = 0; !ret && at < DISTANCES; at++)
+		ret = append_matches(answer, (enum distance)at);
+	if (ret)
+		return ret;
+	/* Why nothing matches is told with everything that there is. */
+	if (!answer->head && !told)
+		find_paths(answer, true);
+	tell_mismatches(answer);
+	return answer->head ? 0 : -FI_ENODATA;
+}
+
 /* Not inlined: the hints are looked at without its matches and texts on the stack. */
 __attribute__((noinline)) static int answer_query(const struct mrf_info_query *query,
 						  struct fi_info **info)
 {
 	struct answer answer = { .query = query };
-	struct mrf_vnl_path *paths = NULL;
-	int ret = mrf_vnl_paths(&paths, &answer.count), at;
+	int ret;
 
-	if (ret || !answer.count) {
-		free(paths);
-		return refuse_no_device(ret);
-	}
-	answer.paths = paths;
 	answer.tail = &answer.head;
-	for (at = 0; !ret && at < DISTANCES; at++)
-		ret = append_matches(&answer, (enum distance)at);
-	if (!ret)
-		tell_mismatches(&answer);
-	free(paths);
-	if (ret) {
+	ret = offer_paths(&answer);
+	free(answer.paths);
+	if (ret)
 		mrf_info_free(answer.head);
-		return ret;
-	}
-	if (!answer.head)
-		return -FI_ENODATA;
-	*info = answer.head;
-	return 0;
+	else
+		*info = answer.head;
+	return ret;
 }
 
 int mrf_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,

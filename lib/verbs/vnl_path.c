@@ -146,11 +146,9 @@ static void add_dev(struct path_list *list, const struct mrf_vnl_dev *dev,
 	}
 	if (list->count == before)
 		add_path(list, dev, state == MRF_VNL_USABLE ? MRF_VNL_NO_ADDRESS : state);
-	if (state == MRF_VNL_USABLE)
-		add_above(list, dev, addrs, naddrs);
 }
 
-int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count)
+int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count, bool above)
 {
 	struct mrf_vnl_ifaddr *addrs = NULL;
 	struct mrf_vnl_dev *devs = NULL;
@@ -167,8 +165,11 @@ int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count)
 		ret = -FI_ENOMEM;
 		goto out_free;
 	}
-	for (i = 0; i < ndevs; i++)
+	for (i = 0; i < ndevs; i++) {
 		add_dev(&list, &devs[i], addrs, naddrs);
+		if (above && dev_state(&devs[i]) == MRF_VNL_USABLE)
+			add_above(&list, &devs[i], addrs, naddrs);
+	}
 	*paths = list.paths;
 	*count = list.count;
 out_free:

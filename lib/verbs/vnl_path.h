@@ -38,9 +38,10 @@ void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len);
 
 /*
  * All paths, in the order of mrf_vnl_devs and mrf_vnl_ifaddrs; a device that cannot be
- * used has one path that says why. The caller frees *paths. The errors of these two, or
- * -FI_ENOMEM. Logs nothing.
+ * used has one path that says why. above: also those that are ABOVE, which takes a system call for
+ * each device and each address that is not the device's. The caller frees *paths. The errors of
+ * these two, or -FI_ENOMEM. Logs nothing.
  */
-int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count);
+int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count, bool above);
 
 #endif

@@ -91,7 +91,7 @@ static enum mrf_vnl_state only_state(void)
 	enum mrf_vnl_state state;
 	size_t count;
 
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
 	ck_assert_uint_eq(count, 1);
 	state = paths[0].state;
 	free(paths);
@@ -112,7 +112,7 @@ START_TEST(vnl_gives_one_path_for_each_address_of_a_device)
 	add_addr("dummy0", "10.99.1.2", 32);
 	add_addr("dummy0", "fd00:99::1", 64);
 	add_addr("dummy0", "fe80::1", 64);
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
 	ck_assert_uint_eq(count, 3);
 	ck_assert_int_eq(paths[0].state, MRF_VNL_USABLE);
 	ck_assert_str_eq(paths[0].dev.name, "rxe0");
@@ -136,7 +136,7 @@ START_TEST(vnl_keeps_the_devices_apart)
 	add_addr("eth0", "192.0.2.7", 24);
 	add_addr("eth1", "192.0.2.8", 24);
 	add_addr("dummy0", "10.99.1.1", 24);
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
 	ck_assert_uint_eq(count, 3);
 	ck_assert_uint_eq(paths[0].addr.in.sin_addr.s_addr, htonl(0x0a630101));
 	ck_assert_int_eq(paths[1].state, MRF_VNL_NOT_RXE);
@@ -186,7 +186,7 @@ START_TEST(vnl_does_not_offer_an_address_with_a_peer)
 	add_addr("dummy0", "10.7.7.7", 32)->peer = true;
 	ck_assert_int_eq(only_state(), MRF_VNL_PEER);
 	add_addr("dummy0", "10.99.1.1", 24);
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
 	ck_assert_uint_eq(count, 2);
 	ck_assert_int_eq(paths[0].state, MRF_VNL_PEER);
 	ck_assert_uint_eq(paths[0].addr.in.sin_addr.s_addr, htonl(0x0a070707));
@@ -222,13 +222,16 @@ START_TEST(vnl_does_not_offer_an_address_of_a_vlan_above)
 	add_addr("dummy0", "10.99.1.1", 24);
 	add_addr("eth1", "192.0.2.1", 24);
 	add_addr("dummy0.5", "10.5.5.5", 24);
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
 	ck_assert_uint_eq(count, 2);
 	ck_assert_int_eq(paths[0].state, MRF_VNL_USABLE);
 	ck_assert_int_eq(paths[1].state, MRF_VNL_ABOVE);
 	ck_assert_uint_eq(paths[1].addr.in.sin_addr.s_addr, htonl(0x0a050505));
 	mrf_vnl_why(&paths[1], why, sizeof(why));
 	ck_assert_ptr_nonnull(strstr(why, "belongs to dummy0.5"));
+	free(paths);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, false), 0);
+	ck_assert_uint_eq(count, 1);
 	free(paths);
 	upper = NULL;
 }
@@ -240,7 +243,7 @@ START_TEST(vnl_without_devices_gives_no_paths)
 	size_t count = 7;
 
 	world.addrs_err = -FI_EIO; /* not even asked */
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
 	ck_assert_uint_eq(count, 0);
 	free(paths);
 }
@@ -252,11 +255,11 @@ START_TEST(vnl_passes_on_what_a_look_up_answers)
 	size_t count = 7;
 
 	world.devs_err = -FI_ENOSYS;
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), -FI_ENOSYS);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), -FI_ENOSYS);
 	world.devs_err = 0;
 	world.addrs_err = -FI_ENOMEM;
 	add_dev("rxe0", "dummy0");
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count), -FI_ENOMEM);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), -FI_ENOMEM);
 	ck_assert_ptr_null(paths);
 	ck_assert_uint_eq(count, 7);
 }

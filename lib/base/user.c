@@ -27,29 +27,10 @@ static void copy_out(const struct iovec *to, size_t count, const char *from)
 	}
 }
 
-/* No process maps anything there, unless it is privileged (vm.mmap_min_addr). */
-#define FIRST_PAGE 4096u
-
 /* The kernel has not copied all bytes: is that because the memory is not there? */
 static bool is_fault(ssize_t copied)
 {
 	return copied >= 0 || errno == EFAULT;
-}
-
-int mrf_user_take(void *to, const struct iovec *from, size_t count)
-{
-	size_t i;
-
-	mrf_slow_call();
-	for (i = 0; i < count; i++) {
-		uintptr_t addr = (uintptr_t)from[i].iov_base;
-
-		if (mrf_unlikely(from[i].iov_len &&
-				 (addr < FIRST_PAGE || !mrf_range_ok(addr, from[i].iov_len))))
-			return -FI_EFAULT;
-	}
-	copy_in(to, from, count);
-	return 0;
 }
 
 int mrf_user_get(void *to, const struct iovec *from, size_t count)
@@ -63,6 +44,29 @@ int mrf_user_get(void *to, const struct iovec *from, size_t count)
 		return 0;
 	if (is_fault(copied))
 		return -FI_EFAULT;
+	copy_in(to, from, count);
+	return 0;
+}
+
+/* The kernel lets only privileged processes map anything below (vm.mmap_min_addr of most systems). */
+#define LOWEST 65536u
+
+static bool is_bad(const struct iovec *iov)
+{
+	uintptr_t addr = (uintptr_t)iov->iov_base;
+
+	return iov->iov_len && (addr < LOWEST || !mrf_range_ok(addr, iov->iov_len));
+}
+
+int mrf_user_take(void *to, const struct iovec *from, size_t count)
+{
+	size_t i;
+
+	mrf_slow_call();
+	for (i = 0; i < count; i++) {
+		if (mrf_unlikely(is_bad(&from[i])))
+			return mrf_user_get(to, from, count);
+	}
 	copy_in(to, from, count);
 	return 0;
 }

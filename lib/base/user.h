@@ -19,9 +19,9 @@
 #include <sys/uio.h>
 
 /*
- * For the thread whose call handed the ranges in, and before that returns. 0, or -FI_EFAULT: one
- * of them begins in the first page, where nothing is mapped, or passes the end of the address
- * space.
+ * For the thread whose call handed the ranges in, and before that returns. As mrf_user_get if one
+ * of them begins below 64 KiB, as NULL does and what was computed from it, or passes the end of the
+ * address space.
  */
 int mrf_user_take(void *to, const struct iovec *from, size_t count);
 /*

@@ -305,7 +305,7 @@ static void unreadable(struct scene *s, void *p, size_t len)
 	must(d.err == FI_EFAULT, "err %d, %s", d.err, d.text);
 }
 
-/* As an error, not as a signal. */
+/* As an error, not as a signal: here, what the call copies is NULL or close to it. */
 CASE(local_memory_that_is_not_there)
 {
 	static const size_t lens[] = { 64, 3000, 8192, 20000 };

@@ -166,9 +166,7 @@ static void crash(int nth)
 
 START_TEST(what_a_call_reads_crashes_it_if_it_is_not_there)
 {
-	const char *fork = getenv("CK_FORK");
-
-	if (fork && !strcmp(fork, "no"))
+	if (!unit_forks())
 		return;
 	/* A sanitizer has a handler of its own. */
 	signal(SIGSEGV, SIG_DFL);

@@ -29,6 +29,17 @@ static inline void unit_forget_env(void)
 	}
 }
 
+/*
+ * Has each test a process of its own? A test of what is said once in a process, or of a variable that
+ * is read once, ends at once if not (under valgrind).
+ */
+static inline bool unit_forks(void)
+{
+	const char *fork = getenv("CK_FORK");
+
+	return !fork || strcmp(fork, "no");
+}
+
 /* Exit status for main(): 0 when every test passed. */
 static inline int unit_run(const char *name, TCase *(*const cases[])(void), size_t count)
 {

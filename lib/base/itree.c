@@ -137,8 +137,8 @@ static void balance_path(struct path *path)
 }
 
 /* To the node, if it is in the tree, or to where it belongs. */
-static void find_way(struct mrf_itree *tree, const struct mrf_itree_node *node, uintptr_t start,
-		     struct path *path)
+static void find_path(struct mrf_itree *tree, const struct mrf_itree_node *node, uintptr_t start,
+		      struct path *path)
 {
 	link_t *link = &tree->root;
 	struct mrf_itree_node *at;
@@ -174,7 +174,7 @@ void mrf_itree_insert(struct mrf_itree *tree, struct mrf_itree_node *node, uintp
 {
 	struct path path;
 
-	find_way(tree, node, start, &path);
+	find_path(tree, node, start, &path);
 	change_begins(tree);
 	reach(&path, end);
 	set_word(&node->start, start);
@@ -217,7 +217,7 @@ void mrf_itree_remove(struct mrf_itree *tree, struct mrf_itree_node *node)
 	unsigned before = node->height;
 	struct path path;
 
-	find_way(tree, node, get_word(&node->start), &path);
+	find_path(tree, node, get_word(&node->start), &path);
 	node->height = 0;
 	if (get(path.link[path.count - 1]) != node)
 		return;

@@ -64,9 +64,13 @@ explains 1 '' 'is not the code of a message'
 bin=${builddir:-.}/tools/.libs/mrfab_info
 [ -x "$bin" ] || bin=$info
 export LD_LIBRARY_PATH="${builddir:-.}/.libs"
+: >"$tmp"
 for code in $(sed -n 's/^\.B MRF\\-\([EW][0-9]*\)$/\1/p' "${top_srcdir:-.}/docs/man/mrfab_messages.7"); do
-	"$bin" --code "$code" || echo "\\E: --code $code"
-done >"$tmp" 2>&1
+	"$bin" --code "$code" >>"$tmp" 2>&1 || {
+		echo "FAIL: mrfab_info --code $code: $(tail -n 1 "$tmp")"
+		status=1
+	}
+done
 unset LD_LIBRARY_PATH
 if [ "$(grep -c '^MRF-' "$tmp")" -lt 440 ] || grep -nE '^$|\\|^\.[A-Z]' "$tmp"; then
 	echo "FAIL: mrfab_info --code prints something that is no text"

@@ -84,20 +84,35 @@ START_TEST(a_source_that_is_not_there_is_refused)
 }
 END_TEST
 
+/* A write from three buffers, of which the second is this one. */
+struct three {
+	struct iovec iov[3];
+	struct fi_rma_iov rma;
+	struct fi_msg_rma msg;
+};
+
+static const struct fi_msg_rma *three_pieces(struct three *t, void *second)
+{
+	*t = (struct three){ .iov = { { p.src, 30 }, { second, 2 }, { p.src, 70 } },
+			     .rma = { p.base, 102, p.key },
+			     .msg = { .msg_iov = t->iov,
+				      .iov_count = 3,
+				      .addr = p.to,
+				      .rma_iov = &t->rma,
+				      .rma_iov_count = 1,
+				      .context = &p } };
+	return &t->msg;
+}
+
 START_TEST(one_missing_piece_of_a_vector_is_refused)
 {
-	struct iovec iov[3] = { { p.src, 30 }, { NULL, 2 }, { p.src, 70 } };
-	struct fi_rma_iov rma = { p.base, 102, p.key };
-	struct fi_msg_rma msg = { .msg_iov = iov,
-				  .iov_count = 3,
-				  .addr = p.to,
-				  .rma_iov = &rma,
-				  .rma_iov_count = 1,
-				  .context = &p };
+	struct three three;
+	const struct fi_msg_rma *msg = three_pieces(&three, NULL);
 
-	ck_assert_int_eq(fi_writev(p.a.ep, iov, NULL, 3, p.to, p.base, p.key, &p), -FI_EFAULT);
-	ck_assert_int_eq(fi_writemsg(p.a.ep, &msg, 0), -FI_EFAULT);
-	ck_assert_int_eq(fi_writemsg(p.a.ep, &msg, FI_INJECT), -FI_EFAULT);
+	ck_assert_int_eq(fi_writev(p.a.ep, three.iov, NULL, 3, p.to, p.base, p.key, &p),
+			 -FI_EFAULT);
+	ck_assert_int_eq(fi_writemsg(p.a.ep, msg, 0), -FI_EFAULT);
+	ck_assert_int_eq(fi_writemsg(p.a.ep, msg, FI_INJECT), -FI_EFAULT);
 	want_none(&p.a);
 }
 END_TEST
@@ -117,14 +132,8 @@ END_TEST
 static void crash(int nth)
 {
 	static uint64_t zero, result;
-	struct iovec iov[3] = { { p.src, 30 }, { missing + PAGE - 1, 2 }, { p.src, 70 } };
-	struct fi_rma_iov rma = { p.base, 102, p.key };
-	struct fi_msg_rma msg = { .msg_iov = iov,
-				  .iov_count = 3,
-				  .addr = p.to,
-				  .rma_iov = &rma,
-				  .rma_iov_count = 1,
-				  .context = &p };
+	struct three three;
+	const struct fi_msg_rma *msg = three_pieces(&three, missing + PAGE - 1);
 	char *bad = missing + PAGE;
 
 	switch (nth) {
@@ -138,10 +147,10 @@ static void crash(int nth)
 		write_from(bad - PAGE, COPIED);
 		break;
 	case 3:
-		fi_writev(p.a.ep, iov, NULL, 3, p.to, p.base, p.key, &p);
+		fi_writev(p.a.ep, three.iov, NULL, 3, p.to, p.base, p.key, &p);
 		break;
 	case 4:
-		fi_writemsg(p.a.ep, &msg, FI_INJECT);
+		fi_writemsg(p.a.ep, msg, FI_INJECT);
 		break;
 	case 5:
 		fi_inject_writedata(p.a.ep, bad, 64, 7, p.to, p.base, p.key);

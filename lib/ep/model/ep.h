@@ -47,7 +47,7 @@
  */
 #define MRF_CONN_RING 128
 /*
- * Ways that an endpoint keeps of one region that is pinned on demand: as many as a process
+ * Parts that an endpoint keeps of one region that is pinned on demand: as many as a process
  * has mappings by default (vm.max_map_count).
  */
 #define MRF_EP_PARTS 65536

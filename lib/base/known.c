@@ -162,7 +162,7 @@ static struct entry {
 static atomic_flag setting = ATOMIC_FLAG_INIT;
 
 /*
- * Pages that the kernel copied to since some change: those that come again are found out about, once.
+ * Pages that the kernel copied to since some change: those that come often are found out about, once.
  * Nothing is wrong if they are mixed up.
  */
 static struct candidate {
@@ -258,8 +258,8 @@ static uint64_t pagemap_entry(uintptr_t page)
 }
 
 /*
- * Is it there, nobody else's, and may it be written? The kernel is asked about this page alone: to
- * read the mappings takes the longer the more there are.
+ * Is it there, nobody else's, and may it be written? The kernel is asked about this page, although it
+ * looks at the 2 MiB around it for that: to read all mappings takes the longer the more there are.
  */
 static bool is_plain(uintptr_t page)
 {
@@ -292,7 +292,7 @@ static void page_used(uintptr_t page, uint64_t now)
 		uses = 1;
 	}
 	atomic_store_explicit(&candidate->uses, uses, memory_order_relaxed);
-	if (uses == 2)
+	if (uses == MRF_KNOWN_USES)
 		find_out(page, now);
 }
 

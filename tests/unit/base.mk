@@ -66,6 +66,7 @@ tests_unit_t_tostr_SOURCES = tests/unit/t_tostr.c tests/unit/unit.h
 tests_unit_t_tostr_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_known_SOURCES = tests/unit/t_known.c tests/unit/unit.h
 tests_unit_t_known_LDADD = $(UNIT_LDADD)
+tests_unit_t_known_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=madvise
 tests_unit_t_user_SOURCES = tests/unit/t_user.c tests/unit/unit.h
 tests_unit_t_user_LDADD = $(UNIT_LDADD)
 tests_unit_t_user_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv,--wrap=process_vm_writev

@@ -18,6 +18,16 @@ static char *mem;
 static bool force;
 static char copy[64];
 
+static unsigned asked; /* times that the kernel was asked about a page */
+
+int __real_madvise(void *addr, size_t len, int advice);
+int __wrap_madvise(void *addr, size_t len, int advice);
+int __wrap_madvise(void *addr, size_t len, int advice)
+{
+	asked++;
+	return __real_madvise(addr, len, advice);
+}
+
 static bool forced(void)
 {
 	return force;
@@ -43,34 +53,35 @@ static bool puts_it(void)
 	return mrf_known_put(mem, copy, sizeof(copy)) && mem[0] == 42;
 }
 
+static void use(unsigned times)
+{
+	while (times--)
+		mrf_known_used(mem, sizeof(copy));
+}
+
 static void learn(void)
 {
-	mrf_known_used(mem, sizeof(copy));
-	mrf_known_used(mem, sizeof(copy));
+	use(MRF_KNOWN_USES);
 	ck_assert(puts_it());
 }
 
 START_TEST(nothing_is_known_before_changes_are_told_of)
 {
-	mrf_known_used(mem, 8);
-	mrf_known_used(mem, 8);
-	mrf_known_used(mem, 8);
+	use(2 * MRF_KNOWN_USES);
 	ck_assert(!puts_it());
 	trust();
 	force = false;
-	mrf_known_used(mem, 8);
-	mrf_known_used(mem, 8);
-	mrf_known_used(mem, 8);
+	use(2 * MRF_KNOWN_USES);
 	ck_assert(!puts_it());
 }
 END_TEST
 
-START_TEST(a_page_is_known_from_its_second_use_on)
+START_TEST(a_page_that_is_used_often_is_known)
 {
 	trust();
-	mrf_known_used(mem, 8);
+	use(MRF_KNOWN_USES - 1);
 	ck_assert(!puts_it());
-	mrf_known_used(mem, 8);
+	use(1);
 	ck_assert(puts_it());
 	/* The next page is not. */
 	ck_assert(!mrf_known_put(mem + PAGE - 4, copy, 8));
@@ -301,12 +312,27 @@ START_TEST(a_child_has_neither_places_nor_changes_nor_pages)
 		mrf_known_in_child();
 		if (puts_it() || mrf_known_counter & MRF_KNOWN_UNDER_WAY)
 			_exit(1);
-		mrf_known_used(mem, 8);
-		mrf_known_used(mem, 8);
+		use(MRF_KNOWN_USES);
 		_exit(puts_it() ? 0 : 2);
 	}
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(who_changes_all_the_time_is_left_alone)
+{
+	trust();
+	for (int i = 0; i < 1000; i++) {
+		use(MRF_KNOWN_USES - 1);
+		mrf_known_change();
+		mrf_known_changed();
+	}
+	ck_assert_uint_eq(asked, 0);
+	/* And whoever has stopped is asked for once. */
+	learn();
+	use(1000);
+	ck_assert_uint_eq(asked, 1);
 }
 END_TEST
 
@@ -357,7 +383,7 @@ static TCase *tcase_known(void)
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, nothing_is_known_before_changes_are_told_of);
-	tcase_add_test(tc, a_page_is_known_from_its_second_use_on);
+	tcase_add_test(tc, a_page_that_is_used_often_is_known);
 	tcase_add_test(tc, null_is_never_known);
 	tcase_add_loop_test(tc, what_others_may_take_away_is_not_known, 0, 4);
 	tcase_add_test(tc, a_change_makes_all_unknown_until_it_is_over);
@@ -367,6 +393,7 @@ static TCase *tcase_known(void)
 	tcase_add_test(tc, a_signal_handler_does_not_wait_for_the_copy_that_it_interrupts);
 	tcase_add_test(tc, where_all_places_are_taken_nothing_is_known);
 	tcase_add_test(tc, a_child_has_neither_places_nor_changes_nor_pages);
+	tcase_add_test(tc, who_changes_all_the_time_is_left_alone);
 	tcase_add_test(tc, no_copy_meets_a_page_that_is_gone);
 	tcase_add_test(tc, who_distrusts_the_hooks_knows_nothing);
 	return tc;

@@ -9,13 +9,15 @@ struct size {
 };
 
 static const struct size sizes[] = {
-	{ 8, 96, 15, "8 B" },
-	{ 4096, 96, 15, "4 KiB" },
-	{ 65536, 32, 9, "64 KiB" },
-	{ 1048576, 16, 5, "1 MiB" },
+	{ 8, 96, 15, "8 B" },	    { 256, 96, 15, "256 B" },	 { 4096, 96, 15, "4 KiB" },
+	{ 65536, 32, 9, "64 KiB" }, { 1048576, 16, 5, "1 MiB" },
 };
 
-static const struct size few[] = { { 8, 96, 15, "8 B" }, { 64, 96, 15, "64 B" } };
+static const struct size few[] = {
+	{ 8, 96, 15, "8 B" },
+	{ 64, 96, 15, "64 B" },
+	{ 256, 96, 15, "256 B" },
+};
 
 /*
  * Unregistered against native. A read's data are delivered without the endpoint's lock, which

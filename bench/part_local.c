@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Local buffers of one endpoint whose domain does not ask for registered ones, but can use
- * them: with a descriptor, and without. The peer is the one of LANE_NATIVE.
+ * them: with a descriptor, and without. The peer is the one of LANE_NATIVE. And what a process with
+ * many mappings pays, which change.
  */
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "parts.h"
 
 #define MODE (FAB_NATIVE & ~FI_MR_LOCAL)
@@ -63,6 +67,104 @@ static void add_row(struct lane ways[WAYS], const struct size *size, unsigned de
 		      size->name, depth);
 }
 
+/* --- many mappings, which change -------------------------------------------------------- */
+
+#define PAGE 4096u
+#define MAPPINGS 30000
+#define CHANGES 100
+#define OPERATIONS 20 /* after each change */
+
+/* No two of them can be one: they differ in what is allowed. */
+static void *map_many(void)
+{
+	uint8_t *all =
+		mmap(NULL, (size_t)MAPPINGS * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	bench_must_errno("mmap", all != MAP_FAILED);
+	for (size_t i = 0; i < MAPPINGS; i += 2)
+		bench_must_errno("mprotect", !mprotect(all + i * PAGE, PAGE, PROT_NONE));
+	/* The kernel frees later what that has replaced. */
+	sleep(1);
+	return all;
+}
+
+static void change_mappings(void)
+{
+	void *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	bench_must_errno("mmap", page != MAP_FAILED);
+	munmap(page, PAGE);
+}
+
+/* us, of one operation from call to completion. */
+static double longest(struct lane *lane, bool change)
+{
+	uint64_t most = 0, start, ns;
+
+	for (unsigned i = 0; i < CHANGES * OPERATIONS; i++) {
+		if (change && i % OPERATIONS == 0)
+			change_mappings();
+		start = bench_now();
+		lane_access(lane);
+		ns = bench_now() - start;
+		most = ns > most ? ns : most;
+	}
+	return (double)most / 1e3;
+}
+
+struct longest {
+	double still, few, many;
+};
+
+static struct longest add_longest(struct lanes *lanes, enum lane_id id, bool write,
+				  const char *name)
+{
+	struct lane lane = lanes->lane[id];
+	struct longest us;
+	void *all;
+
+	lane.access.write = write;
+	lane.access.inject = write;
+	lane.access.buf = lanes->buf;
+	lane.access.len = 8;
+	lane.access.depth = 1;
+	lane.access.times = write ? 2 : 1;
+	us.still = longest(&lane, false);
+	us.few = longest(&lane, true);
+	all = map_many();
+	us.many = longest(&lane, true);
+	munmap(all, (size_t)MAPPINGS * PAGE);
+	report_add("| %s | %.0f | %.0f | %.0f |\n", name, us.still, us.few, us.many);
+	return us;
+}
+
+/* With the many mappings, whether they are looked up or not. */
+static void compare(const struct longest *ours, const struct longest *raw, const char *name)
+{
+	report_target(50, ours->many - raw->many,
+		      "us: the longest %s among %u mappings that change, beyond raw's", name,
+		      MAPPINGS);
+}
+
+static void add_changes(struct lanes *lanes)
+{
+	struct longest raw, ours;
+
+	report_add(
+		"\n## Mappings that change\n\n"
+		"The longest of %u operations on 8 bytes, from call to completion, in us. Before "
+		"every %uth one\na page is mapped and unmapped.\n\n"
+		"| | nothing changes | with changes | and %u more mappings |\n"
+		"| --- | ---: | ---: | ---: |\n",
+		CHANGES * OPERATIONS, OPERATIONS, MAPPINGS);
+	raw = add_longest(lanes, LANE_RAW, true, "two writes, raw");
+	ours = add_longest(lanes, LANE_NATIVE, true, "injected write and a write, native");
+	compare(&ours, &raw, "injected write and a write, native");
+	raw = add_longest(lanes, LANE_RAW, false, "read, raw");
+	ours = add_longest(lanes, LANE_UNREGISTERED, false, "read, unregistered");
+	compare(&ours, &raw, "read, unregistered");
+}
+
 void part_local(struct lanes *lanes)
 {
 	static struct lane ways[WAYS];
@@ -81,4 +183,5 @@ void part_local(struct lanes *lanes)
 		add_row(ways, &sizes[i], 1);
 		add_row(ways, &sizes[i], WORK_DEPTH);
 	}
+	add_changes(lanes);
 }

@@ -357,7 +357,10 @@ static int take_parts_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	return 0;
 }
 
-/* The answer allows the access but shows no part of the region: an error is better than asking for ever. */
+/*
+ * The answer allows the access but shows no part of the region: an error is better than asking for
+ * ever.
+ */
 static bool shows_nothing_locked(const struct mrf_peer *peer, const struct mrf_remote *remote)
 {
 	return !remote->complete && remote->status == MRF_MR_OK && remote->ask.len &&

@@ -672,6 +672,7 @@ static bool drain(int n)
 static bool transfers(void)
 {
 	static const size_t len[] = { 8, 5000, 40000, 0, 1, 4096 };
+	static uint8_t into[40000]; /* not p.src: a write may read it while a read is out */
 	size_t i;
 	int begun = 0;
 	ssize_t ret;
@@ -680,7 +681,7 @@ static bool transfers(void)
 		ret = LIBRARY(fi_write(p.a.ep, p.src, len[i], NULL, p.to, p.base, p.key, &p));
 		begun += !ret;
 		allowed((int)-ret, "fi_write");
-		ret = LIBRARY(fi_read(p.a.ep, p.src, len[i], NULL, p.to, p.base, p.key, &p));
+		ret = LIBRARY(fi_read(p.a.ep, into, len[i], NULL, p.to, p.base, p.key, &p));
 		begun += !ret;
 		allowed((int)-ret, "fi_read");
 	}

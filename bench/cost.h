@@ -29,6 +29,14 @@ enum cost_cache {
  */
 enum cost_demand { LIFE, LIFE_PINS, LIFE_MAPS, LIFE_BOTH, UNMAP_ALONE, UNMAP_BESIDE, COST_DEMAND };
 
+/* Of cost_lease: ours / raw, one at a time and WORK_DEPTH in flight. */
+enum cost_lease {
+	LEASE_FEW,
+	LEASE_1000 = LEASE_FEW + 2,
+	LEASE_30000 = LEASE_1000 + 2,
+	COST_LEASE = LEASE_30000 + 2
+};
+
 /* In the program: what comes next, to watch. */
 void cost_says(const char *what);
 /* In the program: its last act. The exit status. */

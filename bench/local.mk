@@ -2,7 +2,7 @@
 # make bench: libmrfab against raw verbs; rewrites docs/PERFORMANCE.md and fails when a
 # target is missed. In a guest where one instruction takes 1 ns, so that it repeats.
 bench_programs = bench/mrfab_bench bench/open_raw bench/open_ours bench/open_other \
-	bench/cost_cache bench/cost_demand
+	bench/cost_cache bench/cost_demand bench/cost_lease
 EXTRA_PROGRAMS += $(bench_programs)
 CLEANFILES += $(bench_programs) bench/PERFORMANCE.md
 EXTRA_DIST += docs/PERFORMANCE.md
@@ -11,6 +11,8 @@ BENCH_CPPFLAGS = -include config.h -I$(top_builddir) -I$(top_srcdir)/include
 bench_raw_sources = bench/raw.c bench/raw.h bench/bench.c bench/bench.h bench/work.h
 bench_fab_sources = bench/fab.c bench/fab.h
 bench_cost_sources = bench/cost.c bench/cost.h
+bench_pair_sources = bench/cost_pair.c bench/cost_pair.h bench/ours.c $(bench_raw_sources) \
+	$(bench_fab_sources) $(bench_cost_sources)
 
 # Started from beside mrfab_bench, so real programs and no wrappers.
 bench_mrfab_bench_SOURCES = bench/mrfab_bench.c bench/lane.c bench/lane.h bench/parts.h \
@@ -38,11 +40,14 @@ bench_cost_cache_SOURCES = bench/cost_cache.c bench/ours.c $(bench_raw_sources) 
 	$(bench_fab_sources) $(bench_cost_sources)
 bench_cost_cache_CPPFLAGS = $(BENCH_CPPFLAGS) -I$(top_srcdir)/lib
 bench_cost_cache_LDADD = libmrfab-internal.la $(VERBS_LIBS) $(NL_LIBS) -lpthread
-bench_cost_demand_SOURCES = bench/cost_demand.c bench/ours.c $(bench_raw_sources) \
-	$(bench_fab_sources) $(bench_cost_sources)
+bench_cost_demand_SOURCES = bench/cost_demand.c $(bench_pair_sources)
 bench_cost_demand_CPPFLAGS = $(BENCH_CPPFLAGS)
 bench_cost_demand_LDADD = libmrfab.la $(VERBS_LIBS) -lpthread
 bench_cost_demand_LDFLAGS = $(AM_LDFLAGS) -no-install
+bench_cost_lease_SOURCES = bench/cost_lease.c $(bench_pair_sources)
+bench_cost_lease_CPPFLAGS = $(BENCH_CPPFLAGS)
+bench_cost_lease_LDADD = libmrfab.la $(VERBS_LIBS) -lpthread
+bench_cost_lease_LDFLAGS = $(AM_LDFLAGS) -no-install
 
 # For a machine with a device: scripts/with-cuda.
 EXTRA_PROGRAMS += bench/cost_hmem

@@ -21,6 +21,46 @@ static void add_unmap(double alone, double beside)
 	report_target(1.5, ratio, "munmap of a pinned region, 1000 pinned elsewhere / none");
 }
 
+static void add_lease(const char *memory, const char *mappings, const double *ratio)
+{
+	report_add("| %s | %s |", memory, mappings);
+	report_ratio(ratio[0]);
+	report_ratio(ratio[1]);
+	report_add("\n");
+	report_target(10, ratio[0],
+		      "write of 8 B to %s memory, %s mappings, 1 in flight, default / raw", memory,
+		      mappings);
+	report_target(3, ratio[1],
+		      "write of 8 B to %s memory, %s mappings, %d in flight, default / raw", memory,
+		      mappings, WORK_DEPTH);
+}
+
+static void add_leases(const char *memory, const char *program)
+{
+	double cost[COST_LEASE];
+
+	cost_read(program, cost, COST_LEASE);
+	add_lease(memory, "few", &cost[LEASE_FEW]);
+	add_lease(memory, "1000 more", &cost[LEASE_1000]);
+	add_lease(memory, "30000 more", &cost[LEASE_30000]);
+}
+
+static void part_leases(void)
+{
+	report_add(
+		"\n## Memory that cannot be watched\n\n"
+		"Shared memory can be changed by another process, and without a monitor "
+		"(`FI_MR_CACHE_MONITOR=disabled`)\nany memory can change unseen. So in "
+		"*default* the pages are pinned for the accesses that have begun,\nand "
+		"given back when these are done. Writes of 8 B to one page, target and "
+		"initiator in one process:\n\n"
+		"| memory | mappings | 1 in flight, default / raw | %d in flight, default / raw |\n"
+		"| --- | --- | ---: | ---: |\n",
+		WORK_DEPTH);
+	add_leases("shared", "cost_lease");
+	add_leases("unmonitored", "cost_lease disabled");
+}
+
 void part_demand(void)
 {
 	double cost[COST_DEMAND];
@@ -42,4 +82,5 @@ void part_demand(void)
 	add_life("30000", 1, cost[LIFE_MAPS]);
 	add_life("30000", 1000, cost[LIFE_BOTH]);
 	add_unmap(cost[UNMAP_ALONE], cost[UNMAP_BESIDE]);
+	part_leases();
 }

@@ -31,6 +31,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/log.h \
 	lib/base/maps.c \
 	lib/base/maps.h \
+	lib/base/plain.c \
+	lib/base/plain.h \
 	lib/base/proc.h \
 	lib/base/random.c \
 	lib/base/random.h \

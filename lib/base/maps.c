@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
+#include "base/compiler.h"
 #include "base/fd.h"
 #include "base/lock.h"
 #include "base/maps.h"
@@ -11,6 +16,7 @@
 #include "base/renew.h"
 
 #define PATH MRF_PROC_SELF "/maps"
+#define RDMA_FILES "/dev/infiniband/"
 
 /* --- the file --------------------------------------------------------------------- */
 
@@ -131,7 +137,7 @@ bool mrf_maps_next(FILE *maps, struct mrf_mapping *mapping)
 	int n = fscanf(maps, "%lx-%lx %4s %*x %*x:%*x %lu", &mapping->start, &mapping->end,
 		       mapping->perms, &mapping->inode);
 
-	mapping->rdma = rest_begins(maps, "/dev/infiniband/");
+	mapping->rdma = rest_begins(maps, RDMA_FILES);
 	return n == 4;
 }
 
@@ -147,6 +153,69 @@ bool mrf_maps_pinnable(const struct mrf_mapping *mapping, bool write)
 bool mrf_maps_private(const struct mrf_mapping *mapping)
 {
 	return !mapping->inode && mapping->perms[3] == 'p';
+}
+
+/* --- one mapping ------------------------------------------------------------------- */
+
+/* Of linux/fs.h from Linux 6.11 on. */
+struct query {
+	uint64_t size;
+	uint64_t what; /* bits of enum query_bit */
+	uint64_t addr;
+	uint64_t start, end, flags, page_size, offset, inode;
+	uint32_t major, minor;
+	uint32_t name_size, build_id_size; /* in: room; out: with the final 0 */
+	uint64_t name_addr, build_id_addr;
+};
+
+enum query_bit {
+	QUERY_READABLE = 1 << 0,
+	QUERY_WRITABLE = 1 << 1,
+	QUERY_EXECUTABLE = 1 << 2,
+	QUERY_SHARED = 1 << 3,
+	QUERY_OR_NEXT = 1 << 4 /* the mapping with the address, or the next one above it */
+};
+
+#define QUERY_CALL _IOWR('f', 17, struct query)
+
+static void take_query(const struct query *query, const char *name, struct mrf_mapping *mapping)
+{
+	*mapping = (struct mrf_mapping){
+		.start = query->start,
+		.end = query->end,
+		.perms = { query->flags & QUERY_READABLE ? 'r' : '-',
+			   query->flags & QUERY_WRITABLE ? 'w' : '-',
+			   query->flags & QUERY_EXECUTABLE ? 'x' : '-',
+			   query->flags & QUERY_SHARED ? 's' : 'p' },
+		.inode = query->inode,
+		.rdma = query->name_size && !strncmp(name, RDMA_FILES, strlen(RDMA_FILES)),
+	};
+}
+
+int mrf_maps_query(uint64_t addr, struct mrf_mapping *mapping)
+{
+	static atomic_bool unknown;
+	char name[PATH_MAX];
+	struct query query = { .size = sizeof(query),
+			       .what = QUERY_OR_NEXT,
+			       .addr = addr,
+			       .name_size = sizeof(name),
+			       .name_addr = (uintptr_t)name };
+	int ret = -ENOSYS;
+
+	if (atomic_load_explicit(&unknown, memory_order_relaxed))
+		return ret;
+	mrf_static_take(&lock);
+	if (kept >= 0)
+		ret = ioctl(kept, QUERY_CALL, &query) ? -errno : 0;
+	mrf_static_release(&lock);
+	if (ret == -ENOTTY) {
+		atomic_store(&unknown, true);
+		return -ENOSYS;
+	}
+	if (!ret)
+		take_query(&query, name, mapping);
+	return ret;
 }
 
 /* --- a look ----------------------------------------------------------------------- */

@@ -36,6 +36,13 @@ void mrf_maps_keep(void);
 void mrf_maps_let_go(void);
 
 /*
+ * Asks the kernel (from Linux 6.11 on) for the mapping that has addr, or the next one above it,
+ * through the descriptor that is kept. -ENOSYS: it cannot be asked; -ENOENT: there is none; or
+ * another error.
+ */
+int mrf_maps_query(uint64_t addr, struct mrf_mapping *mapping);
+
+/*
  * May memory of this mapping be pinned, for reading, or with write for writing as well?
  * Queues of RDMA devices may not, though the kernel would pin them: a peer that can write
  * to one makes a library read anything the peer likes.

@@ -17,6 +17,7 @@ unit_programs += \
 	tests/unit/t_page \
 	tests/unit/t_pieces \
 	tests/unit/t_param \
+	tests/unit/t_plain \
 	tests/unit/t_present \
 	tests/unit/t_strerror \
 	tests/unit/t_tostr \
@@ -58,6 +59,9 @@ tests_unit_t_param_SOURCES = tests/unit/t_param.c tests/unit/fork_inside.h tests
 	tests/unit/unit.h
 tests_unit_t_param_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_t_param_LDADD = $(UNIT_LDADD)
+tests_unit_t_plain_SOURCES = tests/unit/t_plain.c tests/unit/unit.h
+tests_unit_t_plain_LDADD = $(UNIT_LDADD)
+tests_unit_t_plain_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_maps_query
 tests_unit_t_present_SOURCES = tests/unit/t_present.c tests/unit/unit.h
 tests_unit_t_present_LDADD = $(UNIT_LDADD)
 tests_unit_t_strerror_SOURCES = tests/unit/t_strerror.c tests/unit/unit.h

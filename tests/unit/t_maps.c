@@ -110,6 +110,39 @@ START_TEST(a_count_is_of_the_whole_process)
 }
 END_TEST
 
+/* The kernel's answer about one mapping is what its file says. */
+START_TEST(a_question_about_one_mapping_says_what_the_file_says)
+{
+	struct mrf_mapping one;
+	unsigned i;
+	int ret;
+
+	ck_assert_int_eq(mrf_maps_query((uintptr_t)&one, &one), -ENOSYS);
+	mrf_maps_keep();
+	ck_assert_int_eq(mrf_maps_look(&maps, 0, UINT64_MAX), 0);
+	for (i = 0; i < maps.count; i++) {
+		const struct mrf_mapping *all = &maps.mapping[i];
+
+		ret = mrf_maps_query(all->start, &one);
+		if (ret == -ENOSYS)
+			break;
+		/* The kernel's own page, which is above the process's. */
+		if (ret == -ENOENT && all->start > UINTPTR_MAX / 2)
+			continue;
+		ck_assert_int_eq(ret, 0);
+		/* A stack may have grown. */
+		ck_assert_uint_le(one.start, all->start);
+		ck_assert_uint_eq(one.end, all->end);
+		ck_assert_str_eq(one.perms, all->perms);
+		ck_assert_uint_eq(one.inode, all->inode);
+		ck_assert_int_eq(one.rdma, all->rdma);
+	}
+	ck_assert(i == maps.count || !i);
+	mrf_maps_fini(&maps);
+	mrf_maps_let_go();
+}
+END_TEST
+
 START_TEST(rights_and_kinds_are_told_apart)
 {
 	char *none = map(1, PROT_NONE, MAP_PRIVATE);
@@ -353,6 +386,7 @@ static TCase *looks(void)
 	tcase_add_loop_test(tc, a_look_works_when_main_has_ended, 0, 2);
 	tcase_add_test(tc, private_means_all_of_a_range_and_no_file);
 	tcase_add_test(tc, a_count_is_of_the_whole_process);
+	tcase_add_test(tc, a_question_about_one_mapping_says_what_the_file_says);
 	tcase_add_test(tc, rights_and_kinds_are_told_apart);
 	tcase_add_test(tc, queues_of_rdma_devices_are_not_pinned);
 	tcase_add_test(tc, a_look_without_memory_says_so);

@@ -4,8 +4,9 @@
  * that are missing.
  *
  * Pinned bytes are shown without further checks: as long as a pin is kept, its memory has not
- * changed. Private memory is pinned quickly (around.h), because the kernel checks it. If that
- * fails, and for all other memory, the mappings are looked up (base/maps.h), which show the
+ * changed. Private memory is pinned quickly (around.h), because the kernel checks it. A range
+ * of other memory is leased if the kernel says that it may be pinned (base/plain.h). If neither
+ * answers the question, the mappings are looked up (base/maps.h), which show the
  * bytes that cannot be pinned (each failed pin is a line in the kernel's log), and why. A queue
  * of an RDMA device, which a region of the whole address space covers, too, is never pinned:
  * the quick way takes private anonymous memory only, and the other one knows these queues by
@@ -16,6 +17,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/maps.h"
+#include "base/plain.h"
 #include "contract/budget.h"
 #include "mr/access.h"
 #include "mr/demand/around.h"
@@ -351,25 +353,53 @@ static bool pin_quick(const struct question *q, uint64_t pos)
 
 /*
  * Answers from kept pins alone, and pins of private memory that are missing: as long as a
- * pin is kept, its memory has not changed. False: the mappings have to be looked up;
- * nothing is shown.
+ * pin is kept, its memory has not changed. False: that is not enough, and nothing is shown; *some:
+ * of part of it there are kept pins.
  */
-static bool answer_quick(struct question *q)
+static bool answer_quick(struct question *q, bool *some)
 {
 	uint64_t pos = q->pos, last = q->pos + (q->len - 1);
 	unsigned pinned = 0;
 
+	*some = false;
 	if (q->back->notify || q->lease_all)
 		return false;
 	while (pos <= last && q->view->nseg < MRF_MR_IOV_LIMIT) {
 		if (show_kept(q, &pos))
 			continue;
 		if (pinned++ == 2 * MRF_MR_IOV_LIMIT || !pin_quick(q, pos)) {
+			*some = q->view->nseg;
 			q->view->nseg = 0;
 			return false;
 		}
 	}
 	return true;
+}
+
+/*
+ * May the piece be leased without a look at the mappings? What could be watched was pinned before
+ * (answer_quick), unless only the mappings prove what is private.
+ */
+static bool leased_anyway(const struct question *q, const struct piece *piece)
+{
+	if (q->back->notify || piece->end - piece->start < q->len ||
+	    (mrf_mr_backs_monitored(q->back->space->backs) && !mrf_monitor_proves()))
+		return false;
+	return mrf_plain(piece->start, piece->end, q->back->rights & MRF_RIGHTS_WRITE);
+}
+
+/* Answers with one lease. False: the mappings have to be looked up; nothing is shown. */
+static bool answer_leased(struct question *q)
+{
+	struct piece piece = piece_at(q, q->first, q->pos);
+	struct mrf_hole hole = hole_at(q, &piece, 0, UINT64_MAX);
+	enum mrf_pinned ret;
+
+	if (hole.end < piece.end || !leased_anyway(q, &piece))
+		return false;
+	ret = lease_hole(q, &hole);
+	q->view->once = ret == MRF_PINNED;
+	return ret == MRF_PINNED || ret == MRF_PIN_FAILED;
 }
 
 static enum mrf_mr_status why_never(const struct mrf_mr_back *back)
@@ -393,12 +423,13 @@ void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_query *quer
 			      .view = view };
 	enum mrf_pinned ret = MRF_PIN_AGAIN;
 	unsigned tries = 0;
+	bool some;
 
 	view->status = find_first(&q) ? MRF_MR_OK : MRF_MR_OUTSIDE;
 	if (view->status != MRF_MR_OK || !query->len)
 		return;
 	mrf_pins_reap(back->space->backs);
-	if (answer_quick(&q))
+	if (answer_quick(&q, &some) || (!some && answer_leased(&q)))
 		return;
 	while (ret == MRF_PIN_AGAIN && tries++ < 2 * MRF_PIN_TRIES) {
 		view->nseg = 0;

@@ -102,6 +102,11 @@
  * released. A lease is an answer that is good once.
  */
 #define MRF_LEASES 32
+/*
+ * Leases that nothing uses any more are released with the next question. Without one they are
+ * released after this time, and by then a question is sent that is held back to be sent with others.
+ */
+#define MRF_LEASE_MS 2
 
 /* --- one question or request, at the target ----------------------------------------- */
 

@@ -224,6 +224,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->all_peers);
 	mrf_list_init(&ep->starved);
 	mrf_list_init(&ep->watching);
+	mrf_list_init(&ep->gathered);
 	mrf_list_init(&ep->free_ops);
 	mrf_list_init(&ep->chores);
 	mrf_list_init(&ep->drops);

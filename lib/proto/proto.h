@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MRF_PROTO_VERSION 5
+#define MRF_PROTO_VERSION 6
 
 /* A segment of a region on the wire, with the same format in answers and in raw keys. */
 #define MRF_WIRE_SEG_LEN 24
@@ -124,7 +124,8 @@ struct mrf_ask {
 	uint32_t flags;	 /* MRF_ASK_*; unknown ones are ignored */
 };
 
-#define MRF_ASK_ONCE (1u << 0) /* prefer an answer good once: the memory changes */
+#define MRF_ASK_ONCE (1u << 0)	  /* prefer an answer good once: the memory changes */
+#define MRF_ASK_RELEASE (1u << 1) /* what RELEASE says, before the question is answered */
 
 #define MRF_ANSWER_COMPLETE (1u << 0) /* the segments are the whole region, for good */
 #define MRF_ANSWER_ONCE (1u << 1)     /* only for accesses begun earlier, until RELEASE */

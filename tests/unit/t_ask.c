@@ -14,14 +14,17 @@
 #define MIB (1024 * 1024ul)
 
 static struct pair p;
-static atomic_uint questions, forgets, releases;
+static atomic_uint questions, forgets, releases, releasing_questions;
 
 static enum fake_fate count_notes(uint8_t *msg, size_t *len, bool from_target)
 {
 	int type = mrf_msg_type(msg, *len);
+	struct mrf_ask ask;
 
 	if (type == MRF_MSG_ASK && !from_target)
 		atomic_fetch_add(&questions, 1);
+	if (!from_target && !mrf_ask_decode(msg, *len, &ask) && ask.flags & MRF_ASK_RELEASE)
+		atomic_fetch_add(&releasing_questions, 1);
 	if (type == MRF_MSG_FORGET && from_target)
 		atomic_fetch_add(&forgets, 1);
 	if (type == MRF_MSG_RELEASE && !from_target)
@@ -44,6 +47,7 @@ static void open_pair(bool monitor, int mode)
 	atomic_store(&questions, 0);
 	atomic_store(&forgets, 0);
 	atomic_store(&releases, 0);
+	atomic_store(&releasing_questions, 0);
 	fake.on_send = count_notes;
 	pair_open(&p, &opt);
 }
@@ -203,6 +207,71 @@ START_TEST(ask_leases_end_when_their_accesses_are_done)
 	write_ok(0, 5000);
 	ck_assert_int_eq(memcmp(p.dst, p.src, 5000), 0);
 	want_soon(atomic_load(&releases) == 3);
+	pair_close(&p);
+}
+END_TEST
+
+/* One message says both. */
+START_TEST(ask_a_question_releases_what_was_leased_before)
+{
+	enum { N = 20 };
+	unsigned live, i;
+
+	open_pair(false, 0);
+	write_ok(0, 100);
+	live = fake_live_of(FAKE_VMR_REG);
+	for (i = 1; i < N; i++) {
+		write_ok(0, 100);
+		ck_assert_uint_le(fake_live_of(FAKE_VMR_REG), live);
+	}
+	ck_assert_uint_eq(atomic_load(&questions), N);
+	/* In slow runs some are released because no question came in time. */
+	ck_assert_uint_eq(atomic_load(&releases) + atomic_load(&releasing_questions), N - 1);
+	ck_assert_uint_gt(atomic_load(&releasing_questions), 0);
+	want_soon(atomic_load(&releases) + atomic_load(&releasing_questions) == N);
+	want_soon(fake_live_of(FAKE_VMR_REG) == live - 1);
+	pair_close(&p);
+}
+END_TEST
+
+/* Of those that begin before the application looks. */
+START_TEST(ask_one_question_serves_all_that_began_before_it)
+{
+	enum { N = 16, LEN = 100 };
+	int i, round;
+
+	open_pair(false, 0);
+	write_ok(0, 100);
+	for (round = 1; round < 5; round++) {
+		for (i = 0; i < N; i++)
+			pair_write(&p, (size_t)i * LEN, LEN);
+		for (i = 0; i < N; i++)
+			want_ok(&p.a, NULL);
+		/* More in slow runs, where each may find that 2 ms have passed. */
+		ck_assert_uint_lt(atomic_load(&questions), 1 + (unsigned)round * N / 2);
+	}
+	ck_assert_int_eq(memcmp(p.dst, p.src, N * LEN), 0);
+	pair_close(&p);
+}
+END_TEST
+
+/* Nobody looks: they are sent after 2 ms. */
+START_TEST(ask_gathered_questions_are_sent_without_a_look)
+{
+	unsigned live;
+	int i;
+
+	open_pair(false, 0);
+	write_ok(0, 100);
+	want_soon(atomic_load(&releases) == 1);
+	live = fake_live_of(FAKE_VMR_REG);
+	write_ok(0, 100);
+	for (i = 0; i < 3; i++)
+		pair_write(&p, 0, 100);
+	want_soon(atomic_load(&questions) >= 4);
+	want_soon(fake_live_of(FAKE_VMR_REG) == live);
+	for (i = 0; i < 3; i++)
+		want_ok(&p.a, pair_ctx(&p, 0));
 	pair_close(&p);
 }
 END_TEST
@@ -803,6 +872,9 @@ static TCase *tcase_ask(void)
 	tcase_add_test(tc, ask_peers_are_told_and_need_no_new_connection);
 	tcase_add_test(tc, ask_peers_that_are_not_told_are_refused_and_ask_again);
 	tcase_add_test(tc, ask_leases_end_when_their_accesses_are_done);
+	tcase_add_test(tc, ask_a_question_releases_what_was_leased_before);
+	tcase_add_test(tc, ask_one_question_serves_all_that_began_before_it);
+	tcase_add_test(tc, ask_gathered_questions_are_sent_without_a_look);
 	tcase_add_test(tc, ask_more_accesses_than_leases_all_get_done);
 	tcase_add_test(tc, ask_lease_serves_no_access_that_began_later);
 	tcase_add_test(tc, ask_memory_that_moves_all_the_time_is_leased_in_the_end);

@@ -723,10 +723,10 @@ START_TEST(nothing_is_kept_of_what_is_being_changed)
 
 	back_open(0);
 	mr = env_must_reg(mem, 8 * PAGE, RW, KEY);
-	place = mrf_announce((uintptr_t)mem + PAGE, (uintptr_t)mem + 2 * PAGE);
+	place = mrf_change_announce(mem + PAGE, PAGE);
 	must_reach(KEY, 0, 8 * PAGE);
 	ck_assert(view.once);
-	mrf_announce_end(place);
+	mrf_change_end(place);
 	mrf_mr_lease_end(&lease);
 	ck_assert_uint_eq(fake_verbs.live_mrs, 0);
 	must_reach(KEY, 0, 8 * PAGE);

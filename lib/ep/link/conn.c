@@ -15,6 +15,17 @@ void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms)
 	mrf_timer_set(conn->peer->ep->agent, &conn->timer, ms);
 }
 
+void mrf_conn_lease_locked(struct mrf_conn *conn)
+{
+	struct mrf_peer *peer = conn->peer;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (peer->known.lately)
+		return;
+	peer->known.lately = true;
+	mrf_timer_set(peer->ep->agent, &conn->lease_timer, MRF_LEASE_MS);
+}
+
 void mrf_conn_probe_locked(struct mrf_conn *conn)
 {
 	mrf_lock_held(&conn->peer->ep->lock);
@@ -80,6 +91,7 @@ int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *call
 	conn->owner.calls = &calls->owner;
 	conn->owner.scq = peer->ep->scq;
 	conn->timer.over = calls->deadline;
+	conn->lease_timer.over = calls->leased;
 	/* If there is no room in the agent's queues, it makes another one. */
 	mrf_conn_unlock(conn);
 	ret = mrf_agent_own(agent, &conn->owner, MRF_CONN_SLOTS);
@@ -113,6 +125,8 @@ void mrf_conn_destroy_locked(struct mrf_conn *conn)
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	mrf_timer_stop(ep->agent, &conn->timer);
+	mrf_timer_stop(ep->agent, &conn->lease_timer);
+	peer->known.lately = false;
 	ep->scq_used -= conn->tail - conn->head;
 	mrf_idmap_remove(&ep->conns, conn->owner.id);
 	if (ep->last == conn)

@@ -28,6 +28,7 @@ _Static_assert(MRF_PROTO_MAX_MSG <= MRF_CONN_SLOT_SIZE, "an answer fits");
 struct mrf_conn_calls {
 	struct mrf_owner_calls owner;
 	void (*deadline)(struct mrf_timer *timer); /* mrf_conn.timer has fired */
+	void (*leased)(struct mrf_timer *timer);   /* mrf_conn.lease_timer has fired */
 };
 
 /* --- agent thread ------------------------------------------------------------------- */
@@ -54,6 +55,8 @@ void mrf_conn_destroy_locked(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Sets the deadline for the event that the connection waits for, in ms from now. */
 void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms);
+/* The peer has given a lease, which is to be released in MRF_LEASE_MS at the latest. */
+void mrf_conn_lease_locked(struct mrf_conn *conn);
 /*
  * * READY, BROKEN or DRAINING -> CUT: the peer is gone or given up, and everything in flight
  * will come back. In CUT: does nothing.

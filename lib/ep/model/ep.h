@@ -120,8 +120,15 @@ struct mrf_ep {
 	uint64_t clock;		 /* for op->stamp: goes up with each operation */
 	struct mrf_peer **peers; /* by fi_addr */
 	size_t npeers;
-	struct mrf_list starved;   /* struct mrf_peer.starved, the longest waiting first */
-	struct mrf_list watching;  /* struct mrf_peer.watching: the agent waits for completions */
+	struct mrf_list starved;  /* struct mrf_peer.starved, the longest waiting first */
+	struct mrf_list watching; /* struct mrf_peer.watching: the agent waits for completions */
+	/*
+	 * One answer can serve all operations that began before the question was sent. So of the
+	 * operations that need leases and begin between two looks for completions only the first
+	 * asks at once.
+	 */
+	struct mrf_list gathered;  /* struct mrf_peer.gathered */
+	bool begun;		   /* there was such a first one */
 	struct mrf_list all_peers; /* struct mrf_peer.node, removed addresses included */
 	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */

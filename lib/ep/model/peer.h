@@ -47,6 +47,9 @@ struct mrf_known {
 	uint64_t epoch;		/* goes up when regions pinned on demand may have moved */
 	uint64_t lease_epoch;	/* goes up when the leases are released */
 	unsigned leases;	/* answers that are good once, not yet released */
+	uint64_t leased;	/* the cookie of the last of them */
+	bool lately;		/* conn->lease_timer runs */
+	bool gathers;		/* questions are not sent now: struct mrf_ep.gathered */
 };
 
 /* What the peer's endpoint said about itself when it welcomed a connection. */
@@ -94,6 +97,7 @@ struct mrf_peer {
 	struct mrf_list redo;	  /* flushed operations, in order; they go before queue */
 	struct mrf_list starved;  /* in ep->starved: waits for room in ep->scq */
 	struct mrf_list watching; /* in ep->watching: goes on when something has completed */
+	struct mrf_list gathered; /* in ep->gathered: has questions to send */
 	struct mrf_kick kick;	  /* the agent shall look at the peer */
 	struct {
 		uint64_t addr, value;
@@ -139,9 +143,10 @@ struct mrf_conn {
 	struct mrf_owner owner; /* its id names it in work request ids */
 	struct mrf_peer *peer;
 	struct mrf_vconn *vconn;
-	struct mrf_timer timer;	   /* its deadline; agent thread */
-	bool last;		   /* ASKING: there is no time for another attempt */
-	struct mrf_auth_talk talk; /* the key exchange so far; number 0: none */
+	struct mrf_timer timer;	      /* its deadline; agent thread */
+	struct mrf_timer lease_timer; /* when to release leases without a question; agent thread */
+	bool last;		      /* ASKING: there is no time for another attempt */
+	struct mrf_auth_talk talk;    /* the key exchange so far; number 0: none */
 	struct mrf_posted ring[MRF_CONN_RING];
 	unsigned head; /* oldest in flight */
 	unsigned tail;

@@ -32,15 +32,33 @@ static int post_message_locked(struct mrf_peer *peer, uint8_t *msg, size_t len)
 	return mrf_conn_send_locked(peer->conn, &wr);
 }
 
+/* Operations that wait use a lease only if they began before it was asked for. */
+static bool leases_unused_locked(const struct mrf_peer *peer)
+{
+	const struct mrf_list *first = mrf_list_first(&peer->queue);
+
+	return peer->conn->tail == peer->conn->head && mrf_list_empty(&peer->known.asked) &&
+	       (mrf_list_empty(&peer->queue) ||
+		mrf_list_entry(first, struct mrf_op, node)->stamp > peer->known.leased);
+}
+
+static void released_locked(struct mrf_peer *peer)
+{
+	peer->known.leases = 0;
+	peer->known.lease_epoch++;
+}
+
 static int send_ask_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 {
+	bool release = peer->known.leases && leases_unused_locked(peer);
 	uint8_t msg[MRF_PROTO_ASK_LEN];
 	struct mrf_ask ask = { .cookie = peer->ep->clock + 1,
 			       .key = remote->peer_key,
 			       .serial = remote->serial,
 			       .addr = remote->ask.addr,
 			       .len = remote->ask.len,
-			       .flags = remote->ask_once ? MRF_ASK_ONCE : 0 };
+			       .flags = (remote->ask_once ? MRF_ASK_ONCE : 0) |
+					(release ? MRF_ASK_RELEASE : 0) };
 	int ret = post_message_locked(peer, msg, mrf_ask_encode(&ask, msg));
 
 	if (ret)
@@ -48,14 +66,27 @@ static int send_ask_locked(struct mrf_peer *peer, struct mrf_remote *remote)
 	mrf_debug(FI_LOG_EP_DATA,
 		  "asking the peer about key 0x%" PRIx64 ", 0x%" PRIx64 " + %" PRIu64, ask.key,
 		  ask.addr, ask.len);
+	if (release)
+		released_locked(peer);
 	remote->asked_at = ++peer->ep->clock;
 	mrf_conn_probe_locked(peer->conn);
 	return 0;
 }
 
+static void gather_locked(struct mrf_peer *peer)
+{
+	if (mrf_list_empty(&peer->gathered) && !mrf_list_empty(&peer->known.to_ask))
+		mrf_list_add_tail(&peer->gathered, &peer->ep->gathered);
+}
+
 int mrf_ask_send_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
+	if (mrf_unlikely(peer->known.gathers)) {
+		gather_locked(peer);
+		return 0;
+	}
+	mrf_list_del(&peer->gathered);
 	while (peer->state == MRF_PEER_READY && peer->known.asks < peer->known.max_asks &&
 	       !mrf_list_empty(&peer->known.to_ask) && mrf_conn_room_locked(peer->conn)) {
 		struct mrf_remote *remote = mrf_list_entry(mrf_list_first(&peer->known.to_ask),
@@ -89,6 +120,13 @@ static struct mrf_remote *whose_locked(struct mrf_peer *peer, const struct mrf_a
 	return NULL;
 }
 
+static void leased_locked(struct mrf_peer *peer, uint64_t cookie)
+{
+	peer->known.leases++;
+	peer->known.leased = cookie;
+	mrf_conn_lease_locked(peer->conn);
+}
+
 bool mrf_ask_answered_locked(struct mrf_peer *peer, const struct mrf_answer *answer)
 {
 	struct mrf_remote *remote = whose_locked(peer, answer);
@@ -111,7 +149,7 @@ bool mrf_ask_answered_locked(struct mrf_peer *peer, const struct mrf_answer *ans
 	if (mrf_remote_learn_locked(peer, remote, answer))
 		want_again_locked(peer, remote);
 	else if (remote->once)
-		peer->known.leases++;
+		leased_locked(peer, answer->cookie);
 	return true;
 }
 
@@ -138,8 +176,7 @@ void mrf_ask_lost_locked(struct mrf_peer *peer)
 	peer->known.asks = 0;
 	/* The peer ended the leases with the connection; a FORGET may have been lost with it. */
 	peer->known.epoch++;
-	peer->known.lease_epoch++;
-	peer->known.leases = 0;
+	released_locked(peer);
 }
 
 static bool in_use_locked(const struct mrf_peer *peer)
@@ -154,14 +191,14 @@ bool mrf_ask_release_locked(struct mrf_peer *peer)
 	uint8_t msg[MRF_PROTO_NOTE_LEN];
 
 	mrf_lock_held(&peer->ep->lock);
-	if (mrf_likely(!peer->known.leases) || in_use_locked(peer))
+	if (mrf_likely(!peer->known.leases) || in_use_locked(peer) ||
+	    (peer->known.lately && mrf_list_empty(&peer->queue)))
 		return false;
 	if (!mrf_conn_room_locked(peer->conn) ||
 	    post_message_locked(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg))) {
 		mrf_conn_await_room_locked(peer);
 		return false;
 	}
-	peer->known.leases = 0;
-	peer->known.lease_epoch++;
+	released_locked(peer);
 	return true;
 }

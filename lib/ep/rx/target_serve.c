@@ -84,6 +84,8 @@ static void find_answer(struct mrf_passive *passive, const struct mrf_ask *ask,
 					 .port = &passive->ep->port };
 	struct mrf_mr_view view = { .status = MRF_MR_UNKNOWN };
 
+	if (ask->flags & MRF_ASK_RELEASE)
+		mrf_mr_lease_end(&passive->lease);
 	mrf_mr_reach(space, &question, &passive->lease, &view);
 	if (view.staged)
 		show_ring(passive, &view);

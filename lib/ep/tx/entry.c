@@ -141,8 +141,14 @@ static void post_queued_locked(struct mrf_peer *peer)
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_held(&peer->ep->lock);
+	/* It waits behind one whose question is not sent yet. */
+	if (!mrf_list_empty(&peer->gathered))
+		return;
 	ep->starting = true;
+	peer->known.gathers = peer->known.lately && ep->begun;
+	ep->begun = peer->known.lately;
 	mrf_peer_advance_locked(peer);
+	peer->known.gathers = false;
 	ep->starting = false;
 	if (mrf_likely(!ep->waits))
 		return;

@@ -256,9 +256,6 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 		else
 			mrf_ask_unwant_locked(peer);
 	} while (mrf_ask_release_locked(peer) && !mrf_list_empty(&peer->queue));
-	/* The leases end when all is done, whether or not the application looks. */
-	if (mrf_unlikely(peer->known.leases && mrf_conn_in_flight_locked(peer->conn)))
-		mrf_conn_watch_locked(peer);
 	/* A peer that was removed from the address vector has done its last operation. */
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
 			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
@@ -295,8 +292,7 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
 		if (!mrf_conn_in_flight_locked(conn))
 			mrf_conn_kick_locked(peer);
-	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone ||
-				peer->known.leases)) {
+	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone)) {
 		mrf_peer_advance_locked(peer);
 	}
 }
@@ -365,12 +361,24 @@ void mrf_peer_progress_locked(struct mrf_ep *ep)
 	progress_locked(ep);
 }
 
+/* The application has begun what it wanted to begin. */
+static __attribute__((noinline)) void ask_gathered_locked(struct mrf_ep *ep)
+{
+	struct mrf_list *node;
+
+	ep->begun = false;
+	while ((node = mrf_list_pop(&ep->gathered)))
+		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, gathered));
+}
+
 void mrf_peer_poll(struct mrf_source *source)
 {
 	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
 
 	mrf_lock_take(&ep->lock);
 	progress_locked(ep);
+	if (mrf_unlikely(ep->begun))
+		ask_gathered_locked(ep);
 	mrf_lock_release(&ep->lock);
 }
 

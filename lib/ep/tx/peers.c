@@ -33,6 +33,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 	mrf_list_init(&peer->kick.node);
 	mrf_list_init(&peer->starved);
 	mrf_list_init(&peer->watching);
+	mrf_list_init(&peer->gathered);
 	mrf_list_init(&peer->dial.waits);
 	mrf_idmap_init(&peer->known.remotes);
 	mrf_list_add_tail(&peer->node, &ep->all_peers);
@@ -46,6 +47,7 @@ void mrf_peers_free_locked(struct mrf_peer *peer)
 	mrf_agent_unkick(peer->ep->agent, &peer->kick);
 	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->watching);
+	mrf_list_del(&peer->gathered);
 	mrf_list_del(&peer->chores.of_ep);
 	mrf_list_del(&peer->node);
 	mrf_remote_fini_locked(peer);

@@ -178,6 +178,23 @@ static void deadline(struct mrf_timer *timer)
 	mrf_service_leave(ep);
 }
 
+/* Sends what was gathered, and releases the leases if nothing uses them. */
+static void leased(struct mrf_timer *timer)
+{
+	struct mrf_conn *conn = mrf_container_of(timer, struct mrf_conn, lease_timer);
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	mrf_timer_stop(ep->agent, timer);
+	peer->known.lately = false;
+	mrf_peer_progress_locked(ep);
+	mrf_peer_advance_locked(peer);
+	if (peer->known.leases)
+		mrf_conn_lease_locked(conn);
+	mrf_service_leave(ep);
+}
+
 /* --- what comes ----------------------------------------------------------------------------- */
 
 static void take_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *event)
@@ -332,6 +349,7 @@ static void end(struct mrf_owner *owner)
 static const struct mrf_conn_calls calls = {
 	.owner = { .event = event, .message = message, .broke = broke, .going = going, .end = end },
 	.deadline = deadline,
+	.leased = leased,
 };
 
 /* --- the endpoint closes --------------------------------------------------------------------- */

@@ -40,6 +40,13 @@ struct mrf_mr_back {
 	struct mrf_mr_class *class; /* held; pins are made in its pd; NULL: space->pd */
 	unsigned rights;	    /* enum mrf_right */
 	bool notify;		    /* FI_MR_MMU_NOTIFY: refreshed decides, not the monitor */
+	/*
+	 * The agent's: the page that it leased last because it could not keep a pin there, how often
+	 * in a row, and what the changes of mappings (base/known.h) were then.
+	 */
+	uint64_t leased_at;
+	unsigned leases;
+	uint64_t leased_when;
 	/* guarded by the monitor's lock */
 	bool closed;
 	uint64_t clock;		/* goes up with each refresh, and when it is closed */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/known.h"
 #include "base/log.h"
 #include "base/maps.h"
 #include "base/plain.h"
@@ -388,17 +389,48 @@ static bool leased_anyway(const struct question *q, const struct piece *piece)
 	return mrf_plain(piece->start, piece->end, q->back->rights & MRF_RIGHTS_WRITE);
 }
 
+/*
+ * Memory that could not be watched is the same still as long as no mapping has changed. Not every
+ * change is heard of, so every now and then it is tried again.
+ */
+#define LEASES_IN_A_ROW 16
+
+static uint64_t first_page(const struct question *q)
+{
+	return q->pos & ~q->back->space->page_mask;
+}
+
+static bool likely_leased(const struct question *q)
+{
+	const struct mrf_mr_back *back = q->back;
+
+	return back->leases % LEASES_IN_A_ROW && back->leased_at == first_page(q) &&
+	       back->leased_when == atomic_load(&mrf_known_counter);
+}
+
+static void note_lease(const struct question *q, uint64_t when)
+{
+	struct mrf_mr_back *back = q->back;
+	bool again = back->leased_at == first_page(q) && back->leased_when == when;
+
+	back->leases = again ? back->leases + 1 : 1;
+	back->leased_at = first_page(q);
+	back->leased_when = when;
+}
+
 /* Answers with one lease. False: the mappings have to be looked up; nothing is shown. */
 static bool answer_leased(struct question *q)
 {
 	struct piece piece = piece_at(q, q->first, q->pos);
 	struct mrf_hole hole = hole_at(q, &piece, 0, UINT64_MAX);
+	uint64_t now = atomic_load(&mrf_known_counter);
 	enum mrf_pinned ret;
 
 	if (hole.end < piece.end || !leased_anyway(q, &piece))
 		return false;
 	ret = lease_hole(q, &hole);
 	q->view->once = ret == MRF_PINNED;
+	note_lease(q, now);
 	return ret == MRF_PINNED || ret == MRF_PIN_FAILED;
 }
 
@@ -429,7 +461,8 @@ void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_query *quer
 	if (view->status != MRF_MR_OK || !query->len)
 		return;
 	mrf_pins_reap(back->space->backs);
-	if (answer_quick(&q, &some) || (!some && answer_leased(&q)))
+	if ((likely_leased(&q) && answer_leased(&q)) || answer_quick(&q, &some) ||
+	    (!some && answer_leased(&q)))
 		return;
 	while (ret == MRF_PIN_AGAIN && tries++ < 2 * MRF_PIN_TRIES) {
 		view->nseg = 0;

@@ -8,6 +8,7 @@
  * where nobody tells, one without any privilege, and one that has userfaultfd alone.
  */
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "harness.h"
@@ -271,6 +272,79 @@ static void shared(struct scene *s)
 CASE(shared_memory_is_followed)
 {
 	each_kind(e, shared);
+}
+
+/* This process maps the target's file, too: it is the one that changes it. */
+struct file {
+	int far, fd; /* the descriptors there and here */
+	uint8_t *mem;
+};
+
+static struct file file_of(struct peer *p)
+{
+	struct file f = { .far = far_memfd(p, SIZE, 0) };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%lu/fd/%d", (unsigned long)p->os_pid, f.far);
+	f.fd = open(path, O_RDWR | O_CLOEXEC);
+	must(f.fd >= 0, "%s cannot be opened", path);
+	f.mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
+	must(f.mem != MAP_FAILED, "%s cannot be mapped", path);
+	return f;
+}
+
+static void file_close(struct peer *p, struct file *f)
+{
+	far_call(p, SYS_close, (uint64_t)f->far);
+	munmap(f->mem, SIZE);
+	close(f->fd);
+}
+
+static void has_bytes(const struct file *f, uint64_t at, size_t len, uint64_t seed, uint64_t from)
+{
+	static uint8_t want[SIZE];
+
+	pattern(want, seed, from, len);
+	must(!memcmp(f->mem + at, want, len), "the bytes were written to old pages");
+}
+
+/* Nothing but accesses of the peer lies between a change and the next one. */
+static void changed_outside(struct scene *s)
+{
+	struct file f = file_of(s->p), g = file_of(s->p);
+	uint64_t at = far_map_fd(s->p, 0, SIZE, RW, MAP_SHARED, f.far);
+	struct region r = whole(s, at);
+
+	for (int i = 0; i < 5; i++) {
+		pattern(f.mem, ++s->seed, 0, SIZE);
+		far_brings(s->e, s->b, PAGE, 3 * PAGE, &r, 50, s->seed, 50);
+		must(!ftruncate(f.fd, 0), "the file cannot be made shorter");
+		not_reached(s, &r, at, at + 5, 8);
+		must(!ftruncate(f.fd, SIZE), "the file cannot be made longer");
+		far_brings(s->e, s->b, PAGE, 3 * PAGE, &r, 0, 0, 0);
+		far_lands(s->e, s->b, 5, PAGE, &r, 50, at + 50);
+		has_bytes(&f, 50, PAGE, s->b->seed, 5);
+		must(!fallocate(f.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2 * PAGE),
+		     "no hole can be made in the file");
+		far_brings(s->e, s->b, PAGE, 2 * PAGE, &r, 0, 0, 0);
+		far_lands(s->e, s->b, 9, 8, &r, 50, at + 50);
+		has_bytes(&f, 50, 8, s->b->seed, 9);
+	}
+	pattern(f.mem, ++s->seed, 0, SIZE);
+	far_brings(s->e, s->b, PAGE, PAGE, &r, 0, s->seed, 0);
+	far_map_fd(s->p, at, SIZE, RW, MAP_SHARED | MAP_FIXED, g.far);
+	far_lands(s->e, s->b, 7, PAGE, &r, 50, at + 50);
+	has_bytes(&g, 50, PAGE, s->b->seed, 7);
+	has_bytes(&f, 0, SIZE, s->seed, 0);
+	peer_unreg(&r);
+	far_unmap(s->p, at, SIZE);
+	file_close(s->p, &f);
+	file_close(s->p, &g);
+}
+
+CASE(shared_memory_that_another_process_changes_is_followed)
+{
+	each_kind(e, changed_outside);
 }
 
 /* Over a private mapping of a file: the pages are the process's own once written to. */

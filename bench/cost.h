@@ -25,9 +25,19 @@ enum cost_cache {
 
 /*
  * Of cost_demand. LIFE*: from registration to close with one access by a peer, ours / raw.
- * UNMAP_*: instructions of a munmap.
+ * UNMAP_*: instructions of a munmap. TOLD: an access to each of many regions after another one was
+ * unmapped / before.
  */
-enum cost_demand { LIFE, LIFE_PINS, LIFE_MAPS, LIFE_BOTH, UNMAP_ALONE, UNMAP_BESIDE, COST_DEMAND };
+enum cost_demand {
+	LIFE,
+	LIFE_PINS,
+	LIFE_MAPS,
+	LIFE_BOTH,
+	UNMAP_ALONE,
+	UNMAP_BESIDE,
+	TOLD,
+	COST_DEMAND
+};
 
 /* Of cost_lease: ours / raw, one at a time and WORK_DEPTH in flight. */
 enum cost_lease {

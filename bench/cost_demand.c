@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "cost.h"
 #include "cost_pair.h"
 
@@ -124,6 +125,29 @@ static double cost_of_unmap(const char *what)
 	return bench_middle(cost, ROUNDS) / UNMAPS;
 }
 
+static double access_all(void)
+{
+	uint64_t start = bench_now();
+
+	for (unsigned i = 0; i < PINS; i++)
+		pair_access_fab(pins[i]);
+	return (double)(bench_now() - start);
+}
+
+/* What the others cost once the initiator has been told of one. */
+static double cost_of_one_gone(void)
+{
+	double before, after;
+
+	cost_says("one of many regions unmapped");
+	access_all();
+	before = access_all();
+	unmap_one();
+	usleep(10000);
+	after = access_all();
+	return after / before;
+}
+
 int main(void)
 {
 	double cost[COST_DEMAND];
@@ -142,6 +166,7 @@ int main(void)
 	add_pins(1, PINS);
 	cost[LIFE_PINS] = cost_of_life("few mappings, much pinned");
 	cost[UNMAP_BESIDE] = cost_of_unmap("munmap, much else pinned");
+	cost[TOLD] = cost_of_one_gone();
 	pair_add_mappings(MAPPINGS);
 	cost[LIFE_BOTH] = cost_of_life("many mappings, much pinned");
 	end_pins(1, PINS);

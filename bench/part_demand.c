@@ -21,6 +21,15 @@ static void add_unmap(double alone, double beside)
 	report_target(1.5, ratio, "munmap of a pinned region, 1000 pinned elsewhere / none");
 }
 
+static void add_told(double ratio)
+{
+	report_add("\nA write of 8 B to each of the 1000 regions after a page of another one was "
+		   "unmapped, compared with\nthe same before: %.3f.\n",
+		   ratio);
+	report_target(1.05, ratio,
+		      "accesses to 1000 regions after another one was unmapped / before");
+}
+
 static void add_lease(const char *memory, const char *mappings, const double *ratio)
 {
 	report_add("| %s | %s |", memory, mappings);
@@ -82,5 +91,6 @@ void part_demand(void)
 	add_life("30000", 1, cost[LIFE_MAPS]);
 	add_life("30000", 1000, cost[LIFE_BOTH]);
 	add_unmap(cost[UNMAP_ALONE], cost[UNMAP_BESIDE]);
+	add_told(cost[TOLD]);
 	part_leases();
 }

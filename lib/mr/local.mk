@@ -14,6 +14,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/demand/back.h \
 	lib/mr/demand/backs.c \
 	lib/mr/demand/backs.h \
+	lib/mr/demand/gone.c \
+	lib/mr/demand/gone.h \
 	lib/mr/demand/pin.c \
 	lib/mr/demand/pin.h \
 	lib/mr/demand/reach.c \

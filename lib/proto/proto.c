@@ -271,6 +271,41 @@ size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf)
 	return MRF_PROTO_NOTE_LEN;
 }
 
+size_t mrf_forget_encode(const struct mrf_forget *forget, uint8_t *buf)
+{
+	size_t len = MRF_PROTO_NOTE_LEN + forget->count * MRF_WIRE_GONE_LEN;
+	uint8_t *at = buf + MRF_PROTO_NOTE_LEN;
+	uint32_t i;
+
+	memset(buf, 0, MRF_PROTO_NOTE_LEN);
+	put_head(buf, MRF_MSG_FORGET, len);
+	put32(buf + 4, forget->count);
+	for (i = 0; i < forget->count; i++, at += MRF_WIRE_GONE_LEN) {
+		put64(at, forget->gone[i].key);
+		put64(at + 8, forget->gone[i].pos);
+		put64(at + 16, forget->gone[i].len);
+	}
+	return len;
+}
+
+int mrf_forget_decode(const uint8_t *buf, size_t len, struct mrf_forget *forget)
+{
+	const uint8_t *at = buf + MRF_PROTO_NOTE_LEN;
+	int ret = check_message(buf, len, MRF_MSG_FORGET, MRF_PROTO_NOTE_LEN);
+	uint32_t i, count;
+
+	if (ret)
+		return ret;
+	count = get32(buf + 4);
+	if (count > MRF_PROTO_MAX_GONE || len != MRF_PROTO_NOTE_LEN + count * MRF_WIRE_GONE_LEN)
+		return -FI_EINVAL;
+	forget->count = count;
+	for (i = 0; i < count; i++, at += MRF_WIRE_GONE_LEN)
+		forget->gone[i] =
+			(struct mrf_wire_gone){ get64(at), get64(at + 8), get64(at + 16) };
+	return 0;
+}
+
 int mrf_ask_decode(const uint8_t *buf, size_t len, struct mrf_ask *ask)
 {
 	int ret = check_message(buf, len, MRF_MSG_ASK, MRF_PROTO_ASK_LEN);

@@ -39,6 +39,9 @@ struct mrf_wire_seg {
 #define MRF_PROTO_CHALLENGE_LEN 64
 #define MRF_PROTO_ASK_LEN 48
 #define MRF_PROTO_NOTE_LEN 16
+#define MRF_PROTO_MAX_GONE 4
+#define MRF_WIRE_GONE_LEN 24
+#define MRF_PROTO_FORGET_MAX (MRF_PROTO_NOTE_LEN + MRF_PROTO_MAX_GONE * MRF_WIRE_GONE_LEN)
 #define MRF_PROTO_MAX_SEG 16
 #define MRF_PROTO_ANSWER_HEAD 72
 #define MRF_PROTO_DATA_LEN 24
@@ -146,6 +149,19 @@ struct mrf_answer {
 	struct mrf_wire_seg seg[MRF_PROTO_MAX_SEG];
 };
 
+/* These bytes of a region that is pinned on demand, */
+struct mrf_wire_gone {
+	uint64_t key; /* as it was asked for */
+	uint64_t pos;
+	uint64_t len;
+};
+
+/* or all that are: answers about them are no longer valid. */
+struct mrf_forget {
+	uint32_t count; /* 0: all */
+	struct mrf_wire_gone gone[MRF_PROTO_MAX_GONE];
+};
+
 /* A write with FI_REMOTE_CQ_DATA has landed. */
 struct mrf_data {
 	uint64_t data;
@@ -158,10 +174,7 @@ enum mrf_msg_type {
 	MRF_MSG_REFUSE = 3,
 	MRF_MSG_ASK = 4,
 	MRF_MSG_ANSWER = 5,
-	/*
-	 * From the target: its answers about regions pinned on demand are no longer
-	 * valid.
-	 */
+	/* From the target: answers about regions pinned on demand are no longer valid. */
 	MRF_MSG_FORGET = 6,
 	/* From the initiator: it no longer uses the answers that were good once. */
 	MRF_MSG_RELEASE = 7,
@@ -187,7 +200,8 @@ size_t mrf_challenge_encode(const struct mrf_challenge *challenge, uint8_t *buf)
 size_t mrf_ask_encode(const struct mrf_ask *ask, uint8_t *buf);
 size_t mrf_answer_encode(const struct mrf_answer *answer, uint8_t *buf);
 size_t mrf_data_encode(const struct mrf_data *data, uint8_t *buf);
-/* FORGET and RELEASE: only a head, for which mrf_msg_type is the only decoder needed. */
+size_t mrf_forget_encode(const struct mrf_forget *forget, uint8_t *buf);
+/* RELEASE: only a head, for which mrf_msg_type is the only decoder needed. */
 size_t mrf_note_encode(enum mrf_msg_type type, uint8_t *buf);
 
 /* Decoders: the output is written on success only. */
@@ -205,6 +219,7 @@ int mrf_challenge_decode(const uint8_t *buf, size_t len, struct mrf_challenge *c
 int mrf_ask_decode(const uint8_t *buf, size_t len, struct mrf_ask *ask);
 int mrf_answer_decode(const uint8_t *buf, size_t len, struct mrf_answer *answer);
 int mrf_data_decode(const uint8_t *buf, size_t len, struct mrf_data *data);
+int mrf_forget_decode(const uint8_t *buf, size_t len, struct mrf_forget *forget);
 /* Type of a message that came by SEND, or -FI_E*: checks the common head only. */
 int mrf_msg_type(const uint8_t *buf, size_t len);
 /* The length of a message, from its head; the message has been decoded successfully. */

@@ -154,11 +154,26 @@ static void data(const uint8_t *buf, size_t len)
 	must(one.data == two.data && one.len == two.len);
 }
 
+static void forget(const uint8_t *buf, size_t len)
+{
+	struct mrf_forget one, two;
+	uint8_t again[MRF_PROTO_FORGET_MAX];
+	size_t n;
+
+	if (mrf_forget_decode(buf, len, &one))
+		return;
+	must(mrf_msg_type(buf, len) == MRF_MSG_FORGET);
+	n = mrf_forget_encode(&one, again);
+	must(n <= len && !mrf_forget_decode(again, n, &two));
+	must(one.count == two.count);
+	must(!memcmp(one.gone, two.gone, one.count * sizeof(one.gone[0])));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
-	static void (*const decoders[])(const uint8_t *, size_t) = { hello, welcome, refuse,
-								     ask,   answer,  request,
-								     reply, data,    challenge };
+	static void (*const decoders[])(const uint8_t *,
+					size_t) = { hello,   welcome, refuse, ask,	 answer,
+						    request, reply,   data,   challenge, forget };
 	uint8_t *copy;
 
 	if (!size)

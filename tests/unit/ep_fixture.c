@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include "base/log.h"
 #include "base/param.h"
+#include "ep/resolve/remote.h"
 #include "ep_fixture.h"
 
 static void set_env(const char *name, const char *value)
@@ -311,6 +312,16 @@ void want_none(struct node *n)
 	ck_assert_int_eq(ret, -FI_EAGAIN);
 }
 
+static unsigned known_parts_locked(const struct mrf_peer *peer)
+{
+	const struct mrf_remote *remote = mrf_remote_find_locked(peer, PAIR_KEY);
+	unsigned i, n = 0;
+
+	for (i = 0; remote && i < remote->nparts; i++)
+		n += remote->parts[i].once || remote->parts[i].epoch == peer->known.epoch;
+	return n;
+}
+
 struct node_state node_state(const struct node *n, fi_addr_t to)
 {
 	struct mrf_ep *ep = node_ep(n);
@@ -321,7 +332,7 @@ struct node_state node_state(const struct node *n, fi_addr_t to)
 	peer = to < ep->npeers ? ep->peers[to] : NULL;
 	state = (struct node_state){ .ops = ep->nops,
 				     .work_requests = ep->scq_used,
-				     .epoch = peer ? peer->known.epoch : 0,
+				     .parts = peer ? known_parts_locked(peer) : 0,
 				     .connection = peer && peer->conn };
 	mrf_lock_release(&ep->lock);
 	return state;

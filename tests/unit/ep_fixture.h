@@ -114,7 +114,7 @@ void want_none(struct node *n);
 struct node_state {
 	unsigned ops;
 	unsigned work_requests; /* whose completions were not taken in */
-	uint64_t epoch;		/* goes up when the peer has told that regions have changed */
+	unsigned parts;		/* of the region with PAIR_KEY, that are known and may be used */
 	bool connection;	/* there is one */
 };
 struct node_state node_state(const struct node *n, fi_addr_t to);

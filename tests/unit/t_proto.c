@@ -168,6 +168,7 @@ START_TEST(proto_encoders_set_every_byte)
 	const struct mrf_data data = { .data = 1 };
 	const struct mrf_request request = { .type = MRF_MSG_ATOMIC };
 	const struct mrf_reply reply = { .status = MRF_REPLY_DONE };
+	const struct mrf_forget forget = { .count = 1 };
 	uint8_t buf[2][MRF_PROTO_MAX_MSG];
 	size_t len = 0;
 	int i, j;
@@ -183,7 +184,7 @@ START_TEST(proto_encoders_set_every_byte)
 			      : i == 5	? mrf_challenge_encode(&challenge, buf[j])
 			      : i == 6	? mrf_ask_encode(&ask, buf[j])
 			      : i == 7	? mrf_answer_encode(&answer, buf[j])
-			      : i == 8	? mrf_note_encode(MRF_MSG_FORGET, buf[j])
+			      : i == 8	? mrf_forget_encode(&forget, buf[j])
 			      : i == 9	? mrf_data_encode(&data, buf[j])
 			      : i == 10 ? mrf_request_encode(&request, buf[j])
 					: mrf_reply_encode(&reply, buf[j]);
@@ -321,6 +322,29 @@ START_TEST(proto_answers_with_impossible_numbers_are_refused)
 	buf[48] = 1;
 	buf[2] = 0xff; /* says it is longer than it is */
 	ck_assert_int_eq(mrf_answer_decode(buf, len, &out), -FI_EINVAL);
+}
+END_TEST
+
+START_TEST(proto_forget_survives_the_round_trip_and_nothing_else_does)
+{
+	struct mrf_forget in = { .count = _i % 5 }, out;
+	uint8_t buf[MRF_PROTO_FORGET_MAX];
+	size_t len, cut;
+	uint32_t i;
+
+	for (i = 0; i < in.count; i++)
+		in.gone[i] = (struct mrf_wire_gone){ UINT64_MAX - i, i << 20, 4096 * i };
+	len = mrf_forget_encode(&in, buf);
+	ck_assert_uint_eq(len, MRF_PROTO_NOTE_LEN + in.count * MRF_WIRE_GONE_LEN);
+	ck_assert_int_eq(mrf_forget_decode(buf, len, &out), 0);
+	ck_assert_uint_eq(out.count, in.count);
+	ck_assert_int_eq(memcmp(out.gone, in.gone, in.count * sizeof(in.gone[0])), 0);
+	for (cut = 1; cut <= len; cut++)
+		ck_assert_int_lt(mrf_forget_decode(buf, len - cut, &out), 0);
+	buf[4] = in.count == 4 ? 5 : in.count + 1;
+	ck_assert_int_lt(mrf_forget_decode(buf, len, &out), 0);
+	buf[7] = 0x80;
+	ck_assert_int_lt(mrf_forget_decode(buf, len, &out), 0);
 }
 END_TEST
 
@@ -500,6 +524,7 @@ static TCase *tcase_proto(void)
 	tcase_add_test(tc, proto_truncated_messages_are_refused_at_every_length);
 	tcase_add_test(tc, proto_foreign_bytes_and_versions_are_told_apart);
 	tcase_add_test(tc, proto_answers_with_impossible_numbers_are_refused);
+	tcase_add_loop_test(tc, proto_forget_survives_the_round_trip_and_nothing_else_does, 0, 5);
 	tcase_add_test(tc, proto_notes_are_a_head_and_nothing_else);
 	tcase_add_test(tc, proto_request_and_reply_survive_the_round_trip);
 	tcase_add_test(tc, proto_request_takes_a_body_that_is_in_its_place);

@@ -48,6 +48,7 @@ struct mrf_passive {
 	struct mrf_mr_lease lease; /* pins for single accesses of this peer */
 	bool forgetting;	   /* a FORGET message is on the way */
 	bool forget_again;	   /* another one is due afterwards */
+	uint64_t told;		   /* pins that had ended when the last one was sent */
 	unsigned sending;	   /* answers, replies and notes on the way */
 	/* messages in the order of their arrival */
 	struct mrf_waiting waiting[MRF_PASSIVE_SLOTS];

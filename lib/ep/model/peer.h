@@ -40,6 +40,7 @@ struct mrf_chores {
 struct mrf_known {
 	struct mrf_idmap remotes;
 	size_t hand;		/* where to look for the next remote to forget */
+	bool mapped;		/* some of the keys are mapped raw keys, or were */
 	unsigned asks;		/* questions on the way: the length of asked */
 	unsigned max_asks;	/* as the target allows */
 	struct mrf_list to_ask; /* struct mrf_remote.node */

@@ -241,6 +241,7 @@ static int learn_raw_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 	uint32_t i;
 
 	remote->peer_key = raw->key;
+	peer->known.mapped = true;
 	remote->serial = raw->serial;
 	remote->space_id = raw->space_id;
 	remote->found_serial = raw->serial;
@@ -404,6 +405,48 @@ int mrf_remote_learn_locked(struct mrf_peer *peer, struct mrf_remote *remote,
 }
 
 /* --- forgetting ------------------------------------------------------------------------ */
+
+/* Does the part have any of these bytes? Neither passes the end of the address space. */
+static bool meets_gone(const struct mrf_part *part, const struct mrf_wire_gone *gone)
+{
+	return part->addr < gone->pos ? gone->pos - part->addr < part->len
+				      : part->addr - gone->pos < gone->len;
+}
+
+static void drop_gone_locked(void *value, void *arg)
+{
+	const struct mrf_wire_gone *gone = arg;
+	struct mrf_remote *remote = value;
+	unsigned from, to;
+
+	if (remote->peer_key != gone->key || remote->complete || !remote->nparts)
+		return;
+	from = to = first_after_locked(remote, gone->pos);
+	while (to < remote->nparts && meets_gone(&remote->parts[to], gone))
+		to++;
+	memmove(&remote->parts[from], &remote->parts[to],
+		(remote->nparts - to) * sizeof(*remote->parts));
+	remote->nparts -= to - from;
+}
+
+void mrf_remote_gone_locked(struct mrf_peer *peer, const struct mrf_forget *forget)
+{
+	uint32_t i;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (!forget->count)
+		peer->known.epoch++;
+	for (i = 0; i < forget->count; i++) {
+		struct mrf_wire_gone gone = forget->gone[i];
+		struct mrf_remote *remote = mrf_remote_find_locked(peer, gone.key);
+
+		if (remote)
+			drop_gone_locked(remote, &gone);
+		/* A mapped key has another number here. */
+		if (mrf_unlikely(peer->known.mapped))
+			mrf_idmap_each(&peer->known.remotes, drop_gone_locked, &gone);
+	}
+}
 
 static void forget_one_locked(void *value, void *all)
 {

@@ -94,6 +94,8 @@ uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf
  * the bytes are all covered.
  */
 unsigned mrf_remote_parts_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
+/* What the peer said about these bytes is no longer valid. */
+void mrf_remote_gone_locked(struct mrf_peer *peer, const struct mrf_forget *forget);
 /* There is a new connection, which has another ring. all: to another endpoint. */
 void mrf_remote_forget_locked(struct mrf_peer *peer, bool all);
 void mrf_remote_fini_locked(struct mrf_peer *peer);

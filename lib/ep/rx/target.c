@@ -221,7 +221,7 @@ static int create_qp(struct mrf_passive *passive)
 				     .send_depth = MRF_PASSIVE_SENDS,
 				     .recv_depth = MRF_PASSIVE_SLOTS,
 				     .send_sge = 1,
-				     .max_inline = MRF_PROTO_NOTE_LEN };
+				     .max_inline = MRF_PROTO_FORGET_MAX };
 	unsigned i;
 	int ret = mrf_vconn_create_qp(passive->vconn, &attr);
 
@@ -291,6 +291,7 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t tick
 	passive->look.over = mrf_passive_look;
 	mrf_vconn_peer_addr(vconn, &passive->addr);
 	mrf_mr_lease_init(&passive->lease);
+	passive->told = mrf_mr_gone_so_far(&ep->domain->space);
 	ret = passive_equip(passive, full);
 	if (ret) {
 		if (ret == -FI_EMFILE)

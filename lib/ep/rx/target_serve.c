@@ -23,6 +23,7 @@
 #include "ep/rx/requests.h"
 #include "ep/rx/ring.h"
 #include "ep/rx/target_serve.h"
+#include "mr/demand/gone.h"
 
 /* The slot in the work request id of a FORGET; those of RECVs and answers are below. */
 #define FORGET_SLOT ((1u << MRF_WR_SLOT_BITS) - 1)
@@ -180,11 +181,26 @@ static int serve_message(struct mrf_passive *passive, unsigned slot, size_t len)
 	return -FI_EINVAL;
 }
 
+_Static_assert(MRF_MR_GONE <= MRF_PROTO_MAX_GONE, "all that are remembered can be told");
+
+/* What has ended since the peer was told. False: nothing. */
+static bool gone_since(struct mrf_passive *passive, struct mrf_forget *forget)
+{
+	struct mrf_mr_gone gone[MRF_MR_GONE];
+	unsigned i, n = mrf_mr_gone_since(&passive->ep->domain->space, &passive->told, gone);
+
+	forget->count = n == MRF_MR_GONE_ALL ? 0 : n;
+	for (i = 0; i < forget->count; i++)
+		forget->gone[i] = (struct mrf_wire_gone){ gone[i].key, gone[i].pos, gone[i].len };
+	return n;
+}
+
 /* One FORGET at a time: the peer has little room for messages that it did not ask for. */
 void mrf_passive_forget(struct mrf_owner *owner)
 {
 	struct mrf_passive *passive = mrf_passive_of(owner);
-	uint8_t out[MRF_PROTO_NOTE_LEN];
+	uint8_t out[MRF_PROTO_FORGET_MAX];
+	struct mrf_forget forget;
 	struct mrf_sge sge = { .addr = (uintptr_t)out };
 	struct mrf_vwr wr = { .wr_id = MRF_WR_ID(passive->owner.id, FORGET_SLOT),
 			      .op = MRF_VWR_SEND,
@@ -193,9 +209,9 @@ void mrf_passive_forget(struct mrf_owner *owner)
 			      .sge = &sge };
 
 	passive->forget_again = passive->forgetting;
-	if (passive->forgetting)
+	if (passive->forgetting || !gone_since(passive, &forget))
 		return;
-	sge.len = (uint32_t)mrf_note_encode(MRF_MSG_FORGET, out);
+	sge.len = (uint32_t)mrf_forget_encode(&forget, out);
 	/* If it is not sent, the kernel refuses the peer's accesses: slower, but not wrong. */
 	passive->forgetting = !mrf_passive_post(passive, &wr);
 }

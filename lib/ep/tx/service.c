@@ -214,11 +214,13 @@ static void take_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *
 static bool take_message_locked(struct mrf_peer *peer, const uint8_t *msg, size_t len)
 {
 	struct mrf_answer answer;
+	struct mrf_forget forget;
 
 	switch (mrf_msg_type(msg, len)) {
 	case MRF_MSG_FORGET:
-		/* What the peer said about regions that are pinned on demand is no longer valid. */
-		peer->known.epoch++;
+		if (mrf_forget_decode(msg, len, &forget))
+			return false;
+		mrf_remote_gone_locked(peer, &forget);
 		return true;
 	case MRF_MSG_REPLY:
 		peer->conn->heard = mrf_now_ms();

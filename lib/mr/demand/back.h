@@ -40,6 +40,7 @@ struct mrf_mr_back {
 	struct mrf_mr_class *class; /* held; pins are made in its pd; NULL: space->pd */
 	unsigned rights;	    /* enum mrf_right */
 	bool notify;		    /* FI_MR_MMU_NOTIFY: refreshed decides, not the monitor */
+	uint64_t key;		    /* that peers ask for; set by the agent before the first pin */
 	/*
 	 * The agent's: the page that it leased last because it could not keep a pin there, how often
 	 * in a row, and what the changes of mappings (base/known.h) were then.

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include "base/compiler.h"
 #include "mr/demand/back.h"
+#include "mr/demand/gone.h"
 
 /* A space's backings as a whole. */
 struct mrf_mr_backs {
@@ -25,6 +26,7 @@ struct mrf_mr_backs {
 	struct mrf_list pins;	/* struct mrf_pin.all: all kept pins of regions */
 	struct mrf_list locals; /* struct mrf_pin.all: all other kept pins */
 	struct mrf_list dead;	/* struct mrf_pin.all: to free, see mrf_pins_reap */
+	struct mrf_mr_gones gones;
 };
 
 /* NULL: no memory. */

@@ -460,6 +460,9 @@ void mrf_mr_back_reach(struct mrf_mr_back *back, const struct mrf_mr_query *quer
 	view->status = find_first(&q) ? MRF_MR_OK : MRF_MR_OUTSIDE;
 	if (view->status != MRF_MR_OK || !query->len)
 		return;
+	/* Only once: a thread that ends a pin may read it. */
+	if (back->key != query->key)
+		back->key = query->key;
 	mrf_pins_reap(back->space->backs);
 	if ((likely_leased(&q) && answer_leased(&q)) || answer_quick(&q, &some) ||
 	    (!some && answer_leased(&q)))

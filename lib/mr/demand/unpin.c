@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "mr/demand/back.h"
 #include "mr/demand/backs.h"
+#include "mr/demand/gone.h"
 #include "mr/demand/pin.h"
 #include "mr/demand/spans.h"
 #include "mr/demand/unpin.h"
@@ -56,6 +57,7 @@ static void take_pin_locked(struct mrf_pin *pin, struct mrf_list *list)
 	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
 	mrf_list_del(&pin->all);
 	mrf_itree_remove(&pin->back->pins, pin->place);
+	mrf_gone_note_locked(pin);
 	mrf_list_add_tail(&pin->node, list);
 }
 
@@ -93,8 +95,10 @@ void mrf_pin_drop_locked(struct mrf_pin *pin, bool changed)
 	mrf_monitor_held();
 	mrf_monitor_unwatch_locked(&pin->watch);
 	mrf_list_del(&pin->all);
-	if (pin->place)
+	if (pin->place) {
 		mrf_itree_remove(&pin->back->pins, pin->place);
+		mrf_gone_note_locked(pin);
+	}
 	if (!pin->owner || pin->owner->ended_locked(pin, changed))
 		mrf_pin_revoke_locked(pin);
 }

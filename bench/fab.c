@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "bench.h"
 #include "fab.h"
@@ -164,8 +165,8 @@ static void *desc_of_one(struct fab *fab)
 }
 
 /* False: no room just now. */
-static int start(struct fab *fab, const struct work_access *work, void *desc, void *one_desc,
-		 void *context)
+static int start_one(struct fab *fab, const struct work_access *work, void *desc, void *one_desc,
+		     void *context)
 {
 	const struct work_remote *remote = &work->remote;
 	ssize_t ret;
@@ -220,7 +221,7 @@ static void inject_all(struct fab *fab, const struct work_access *work, void *de
 	for (unsigned done = 0; done < work->times; done += work->depth) {
 		for (unsigned i = 1; i < work->depth; i++)
 			inject_one(fab, work);
-		while (!start(fab, work, desc, NULL, &context))
+		while (!start_one(fab, work, desc, NULL, &context))
 			;
 		while (!collect(fab))
 			;
@@ -244,11 +245,31 @@ void fab_access(struct fab *fab, const struct work_access *work)
 		one_desc = desc_of_one(fab);
 	while (done < work->times) {
 		while (posted < work->times && posted - done < work->depth &&
-		       start(fab, work, desc, one_desc, &contexts[posted % WORK_DEPTH]))
+		       start_one(fab, work, desc, one_desc, &contexts[posted % WORK_DEPTH]))
 			posted++;
 		got = collect(fab);
 		done += got;
 		if (!got && work->yield)
 			sched_yield();
 	}
+}
+
+double fab_completions(struct fab *fab, const struct work_access *work, size_t batch)
+{
+	void *desc = work->use_desc ? fi_mr_desc(fab->mr) : NULL;
+	static struct fi_context contexts[WORK_COMPLETIONS];
+	struct fi_cq_entry entry[WORK_COMPLETIONS];
+	uint64_t start;
+	ssize_t done = 0;
+
+	for (int i = 0; i < WORK_COMPLETIONS; i++)
+		bench_must_errno("fi_write", start_one(fab, work, desc, NULL, &contexts[i]));
+	usleep(WORK_REST_US);
+	start = bench_now();
+	while (done < WORK_COMPLETIONS) {
+		ssize_t n = fi_cq_read(fab->cq, entry, batch);
+
+		done += n > 0 ? n : 0;
+	}
+	return (double)(bench_now() - start) / WORK_COMPLETIONS;
 }

@@ -63,5 +63,7 @@ void fab_progress(struct fab *fab);
 struct fid_mr *fab_register_one(struct fab *fab, void *buf, size_t len);
 void fab_register(struct fab *fab, const struct work_register *work);
 void fab_access(struct fab *fab, const struct work_access *work);
+/* ns for each completion: work.h. */
+double fab_completions(struct fab *fab, const struct work_access *work, size_t batch);
 
 #endif

@@ -135,8 +135,6 @@ static void connect_raw(struct lanes *lanes)
 {
 	lanes_connect_raw(lanes, &lanes->raw, &lanes->lane[LANE_RAW].access.remote);
 	lanes->lane[LANE_AGAIN].access.remote = lanes->lane[LANE_RAW].access.remote;
-	lanes->lane[LANE_INLINE].access.remote = lanes->lane[LANE_RAW].access.remote;
-	lanes->lane[LANE_INLINE].access.use_inline = 1;
 }
 
 void lanes_connect_fab(struct lanes *lanes, struct fab *fab, struct work_access *access)

@@ -18,7 +18,6 @@ enum lane_id {
 	LANE_UNREGISTERED, /* the same, from local memory that nobody registered */
 	LANE_NATIVE,	   /* libmrfab, the modes of FAB_NATIVE */
 	LANE_OTHER,	   /* libfabric, the modes of FAB_NATIVE */
-	LANE_INLINE,	   /* raw, with IBV_SEND_INLINE: small writes only */
 	LANE_AGAIN,	   /* the same objects as LANE_RAW */
 	LANES
 };

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "bench.h"
 #include "raw.h"
 
@@ -203,4 +204,19 @@ void raw_access(struct raw *raw, const struct work_access *work)
 			bench_must("completion", wc[i].status);
 		done += (unsigned)n;
 	}
+}
+
+double raw_completions(struct raw *raw, const struct work_access *work, int batch)
+{
+	struct ibv_wc wc[WORK_COMPLETIONS];
+	uint64_t start;
+	int done = 0;
+
+	for (int i = 0; i < WORK_COMPLETIONS; i++)
+		post(raw, work);
+	usleep(WORK_REST_US);
+	start = bench_now();
+	while (done < WORK_COMPLETIONS)
+		done += ibv_poll_cq(raw->cq, batch, wc);
+	return (double)(bench_now() - start) / WORK_COMPLETIONS;
 }

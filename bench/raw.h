@@ -42,5 +42,7 @@ void *raw_take(void *raw);
 
 void raw_register(struct raw *raw, const struct work_register *work);
 void raw_access(struct raw *raw, const struct work_access *work);
+/* ns for each completion: work.h. */
+double raw_completions(struct raw *raw, const struct work_access *work, int batch);
 
 #endif

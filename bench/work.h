@@ -39,4 +39,11 @@ struct work_access {
 	int use_desc;	/* the local buffer is registered, say where; raw always does */
 };
 
+/*
+ * Begins so many accesses and waits until all are done without a look for completions, which are then
+ * read `batch` at a time: how long that took, each.
+ */
+#define WORK_COMPLETIONS 64
+#define WORK_REST_US 2000
+
 #endif

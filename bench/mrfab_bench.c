@@ -2,8 +2,8 @@
 /*
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
- * Usage: mrfab_bench [open] [cache] [demand] [register] [alive] [rawkey] [access] [local]
- *                    [device] [atomic] [beside] [event] [agent] [peers]
+ * Usage: mrfab_bench [open] [cache] [demand] [register] [alive] [rawkey] [completions] [access]
+ *                    [local] [device] [atomic] [beside] [event] [agent] [peers]
  *    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
@@ -50,6 +50,8 @@ int main(int argc, char **argv)
 	if (wanted("rawkey"))
 		part_rawkey(&lanes);
 	lanes_connect(&lanes);
+	if (wanted("completions"))
+		part_completions(&lanes);
 	if (wanted("access"))
 		part_access(&lanes);
 	if (wanted("local"))

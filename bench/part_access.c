@@ -119,21 +119,21 @@ static void add_completions(struct lanes *lanes, int batch)
 			      "a completion, read %d at a time, native / libfabric", batch);
 }
 
-static void part_completions(struct lanes *lanes)
+void part_completions(struct lanes *lanes)
 {
 	set_access(lanes, 1, &few[0], 1);
-	report_add("\nInstructions to read a completion, of %d writes of 8 B that are done when "
-		   "the first one is read:\n\n"
-		   "| read at a time | raw | native | default | libfabric |\n"
-		   "| ---: | ---: | ---: | ---: | ---: |\n",
-		   WORK_COMPLETIONS);
+	report_add(
+		"\n## Completions\n\nInstructions to read a completion, of %d writes of 8 B that are done when "
+		"the first one is read:\n\n"
+		"| read at a time | raw | native | default | libfabric |\n"
+		"| ---: | ---: | ---: | ---: | ---: |\n",
+		WORK_COMPLETIONS);
 	add_completions(lanes, 1);
 	add_completions(lanes, WORK_COMPLETIONS);
 }
 
 void part_access(struct lanes *lanes)
 {
-	part_completions(lanes);
 	report_add("\n## Reads and writes\n\n"
 		   "A connected queue pair and its completion queue, polled, against an\n"
 		   "`FI_EP_RDM` endpoint and `fi_cq_read`. The connection is up, and the key "

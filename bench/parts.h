@@ -15,6 +15,7 @@ void part_register(struct lanes *lanes);
 void part_alive(struct lanes *lanes);
 void part_rawkey(struct lanes *lanes);
 /* After lanes_connect. */
+void part_completions(struct lanes *lanes);
 void part_access(struct lanes *lanes);
 void part_local(struct lanes *lanes);
 void part_device(struct lanes *lanes);

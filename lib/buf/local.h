@@ -54,8 +54,8 @@ struct mrf_buf {
 
 /* Where the bytes are. */
 enum mrf_local_kind {
-	MRF_LOCAL_DESC,	  /* registered by the application */
-	MRF_LOCAL_INLINE, /* copied into the transfer */
+	MRF_LOCAL_DESC, /* registered by the application */
+	MRF_LOCAL_INLINE, /* copied into the transfer; those before are bare, too: mrf_local_is_bare */
 	MRF_LOCAL_BOUNCE, /* copied to or from a registered slot of the endpoint */
 	MRF_LOCAL_CACHED, /* registered by the cache, without remote rights */
 	MRF_LOCAL_TEMP,	  /* registered for this transfer only, without remote rights */
@@ -140,6 +140,12 @@ int mrf_local_reach(struct mrf_buf *buf, struct mrf_local *local, uint64_t from)
 static inline bool mrf_local_reaches(const struct mrf_local *local, uint64_t pos)
 {
 	return !local->rest || (pos >= local->rest->from && pos < local->rest->upto);
+}
+
+/* Are the bytes where the application has them, or in the transfer itself? */
+static inline bool mrf_local_is_bare(enum mrf_local_kind kind)
+{
+	return kind <= MRF_LOCAL_INLINE;
 }
 
 /* The buffers that results go to (buf/rest.h). */

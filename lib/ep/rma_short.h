@@ -74,6 +74,7 @@ static inline void mrf_rma_fill_locked(struct mrf_ep *ep, struct mrf_op *op,
 	op->comp_flags = FI_RMA | mrf_kind_flag(one->kind);
 	op->resolved = true;
 	op->silent = one->silent || ep->short_silent;
+	op->plain = !op->silent && ep->tx_cq && mrf_local_is_bare(ends->kind);
 	op->inflight = 1;
 	op->stamp = ++ep->clock;
 	op->total = one->len;

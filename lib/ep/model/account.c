@@ -21,6 +21,7 @@ void mrf_account_rewind_locked(struct mrf_op *op)
 	op->pos = op->acked;
 	op->imm.posted &= !op->type->data;
 	op->resolved = false;
+	op->plain = false;
 	op->empty_known = 0;
 }
 

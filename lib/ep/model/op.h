@@ -145,6 +145,7 @@ struct mrf_op {
 	uint64_t acked;
 	bool fence;
 	bool silent;	     /* no completion when it succeeds */
+	bool plain;	     /* all that its success takes is an entry in tx_cq, and counters */
 	bool ask_first;	     /* even a key that carries its rkey must be resolved */
 	bool resolved;	     /* all keys known good; holds until the next requeue */
 	uint8_t empty_known; /* a bit per rma entry: empty, and allowed by an answer */

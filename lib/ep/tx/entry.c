@@ -108,6 +108,7 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 	 */
 	bool late = (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE &&
 		    mrf_kind_changes(req->type->kind);
+	int ret;
 
 	op->type = req->type;
 	op->comp_flags = FI_RMA | mrf_kind_flag(req->type->kind);
@@ -121,15 +122,19 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 	memcpy(op->rma, req->rma, req->rma_count * sizeof(*req->rma));
 	if (op->total > ep->buf.copy_max && !(req->desc && req->desc[0]))
 		finish_ended(ep);
-	return mrf_local_take(&ep->buf,
-			      &(struct mrf_local_req){ .iov = req->iov,
-						       .desc = req->desc,
-						       .count = req->count,
-						       .total = op->total,
-						       .arrives = mrf_kind_arrives(req->type->kind),
-						       .inject = req->flags & FI_INJECT,
-						       .late = late },
-			      &op->local);
+	ret = mrf_local_take(&ep->buf,
+			     &(struct mrf_local_req){ .iov = req->iov,
+						      .desc = req->desc,
+						      .count = req->count,
+						      .total = op->total,
+						      .arrives = mrf_kind_arrives(req->type->kind),
+						      .inject = req->flags & FI_INJECT,
+						      .late = late },
+			     &op->local);
+	/* Atomic operations may have results to be copied. */
+	op->plain = !op->silent && ep->tx_cq && mrf_kind_flag(req->type->kind) &&
+		    mrf_local_is_bare(op->local.kind) && !op->local.rest;
+	return ret;
 }
 
 /*

@@ -46,7 +46,7 @@ static bool is_done_locked(struct mrf_op *op)
 }
 
 /* Nothing is out, and something may be special about op. */
-static __attribute__((noinline)) void settle_special_locked(struct mrf_op *op)
+void mrf_settle_special_locked(struct mrf_op *op)
 {
 	if (op->failed) {
 		end_locked(op);
@@ -60,18 +60,6 @@ static __attribute__((noinline)) void settle_special_locked(struct mrf_op *op)
 		op->type->done(op->peer, op);
 	else
 		end_locked(op);
-}
-
-void mrf_settle_locked(struct mrf_op *op)
-{
-	mrf_lock_held(&op->peer->ep->lock);
-	if (op->out)
-		return;
-	/* What is in no queue has posted everything. */
-	if (mrf_likely(!op->next && op->acked == op->total && !op->type->done))
-		end_locked(op);
-	else
-		settle_special_locked(op);
 }
 
 void mrf_settle_again_locked(struct mrf_op *op)

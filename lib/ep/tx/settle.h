@@ -7,11 +7,29 @@
 #ifndef MRF_EP_TX_SETTLE_H
 #define MRF_EP_TX_SETTLE_H
 
+#include "ep/model/account.h"
 #include "ep/model/peer.h"
 #include "ep/model/why.h"
+#include "ep/tx/chores.h"
+
+/* The rest of mrf_settle_locked. */
+void mrf_settle_special_locked(struct mrf_op *op);
 
 /* Something of op has come back, or all of it is done. */
-void mrf_settle_locked(struct mrf_op *op);
+static inline void mrf_settle_locked(struct mrf_op *op)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	if (op->out)
+		return;
+	/* What is in no queue has posted everything. */
+	if (mrf_unlikely(op->next || op->acked != op->total || op->type->done)) {
+		mrf_settle_special_locked(op);
+		return;
+	}
+	mrf_account_close_locked(op);
+	mrf_chores_done_locked(op->peer->ep, op);
+}
+
 /* What is not done of op is posted again when nothing of it is out. op is queued. */
 void mrf_settle_again_locked(struct mrf_op *op);
 /*

@@ -54,8 +54,8 @@ struct mrf_buf {
 
 /* Where the bytes are. */
 enum mrf_local_kind {
-	MRF_LOCAL_DESC, /* registered by the application */
-	MRF_LOCAL_INLINE, /* copied into the transfer; those before are bare, too: mrf_local_is_bare */
+	MRF_LOCAL_DESC,	  /* registered by the application */
+	MRF_LOCAL_INLINE, /* copied into the transfer; the last one that mrf_local_is_bare */
 	MRF_LOCAL_BOUNCE, /* copied to or from a registered slot of the endpoint */
 	MRF_LOCAL_CACHED, /* registered by the cache, without remote rights */
 	MRF_LOCAL_TEMP,	  /* registered for this transfer only, without remote rights */

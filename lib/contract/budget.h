@@ -104,7 +104,8 @@
 #define MRF_LEASES 32
 /*
  * Leases that nothing uses any more are released with the next question. Without one they are
- * released after this time, and by then a question is sent that is held back to be sent with others.
+ * released after this time, or as soon as nothing uses them then. A question that is held back to be
+ * sent with others goes out by then, too.
  */
 #define MRF_LEASE_MS 2
 

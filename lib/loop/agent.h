@@ -66,7 +66,7 @@ struct mrf_owner_calls {
 	bool (*going)(struct mrf_owner *owner);
 	void (*end)(struct mrf_owner *owner);
 	/*
-	 * What the peer knows about regions pinned on demand is no longer valid. NULL:
+	 * Some of what the peer knows about regions pinned on demand is no longer valid. NULL:
 	 * the peer knows nothing about them.
 	 */
 	void (*forget)(struct mrf_owner *owner);

@@ -297,8 +297,14 @@ int mrf_forget_decode(const uint8_t *buf, size_t len, struct mrf_forget *forget)
 	if (ret)
 		return ret;
 	count = get32(buf + 4);
-	if (count > MRF_PROTO_MAX_GONE || len != MRF_PROTO_NOTE_LEN + count * MRF_WIRE_GONE_LEN)
+	if (count > MRF_PROTO_MAX_GONE ||
+	    get16(buf + 2) < MRF_PROTO_NOTE_LEN + count * MRF_WIRE_GONE_LEN)
 		return -FI_EINVAL;
+	for (i = 0; i < count; i++) {
+		if (get64(at + i * MRF_WIRE_GONE_LEN + 16) >
+		    UINT64_MAX - get64(at + i * MRF_WIRE_GONE_LEN + 8))
+			return -FI_EINVAL;
+	}
 	forget->count = count;
 	for (i = 0; i < count; i++, at += MRF_WIRE_GONE_LEN)
 		forget->gone[i] =

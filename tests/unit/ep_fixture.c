@@ -312,14 +312,18 @@ void want_none(struct node *n)
 	ck_assert_int_eq(ret, -FI_EAGAIN);
 }
 
-static unsigned known_parts_locked(const struct mrf_peer *peer)
+unsigned node_parts(const struct node *n, fi_addr_t to, uint64_t key)
 {
-	const struct mrf_remote *remote = mrf_remote_find_locked(peer, PAIR_KEY);
-	unsigned i, n = 0;
+	struct mrf_ep *ep = node_ep(n);
+	const struct mrf_remote *remote;
+	unsigned i, parts = 0;
 
+	mrf_lock_take(&ep->lock);
+	remote = mrf_remote_find_locked(ep->peers[to], key);
 	for (i = 0; remote && i < remote->nparts; i++)
-		n += remote->parts[i].once || remote->parts[i].epoch == peer->known.epoch;
-	return n;
+		parts += remote->parts[i].epoch == ep->peers[to]->known.epoch;
+	mrf_lock_release(&ep->lock);
+	return parts;
 }
 
 struct node_state node_state(const struct node *n, fi_addr_t to)
@@ -332,7 +336,6 @@ struct node_state node_state(const struct node *n, fi_addr_t to)
 	peer = to < ep->npeers ? ep->peers[to] : NULL;
 	state = (struct node_state){ .ops = ep->nops,
 				     .work_requests = ep->scq_used,
-				     .parts = peer ? known_parts_locked(peer) : 0,
 				     .connection = peer && peer->conn };
 	mrf_lock_release(&ep->lock);
 	return state;

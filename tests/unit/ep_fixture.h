@@ -114,10 +114,11 @@ void want_none(struct node *n);
 struct node_state {
 	unsigned ops;
 	unsigned work_requests; /* whose completions were not taken in */
-	unsigned parts;		/* of the region with PAIR_KEY, that are known and may be used */
 	bool connection;	/* there is one */
 };
 struct node_state node_state(const struct node *n, fi_addr_t to);
+/* How many kept parts of a region it knows and may use. */
+unsigned node_parts(const struct node *n, fi_addr_t to, uint64_t key);
 /* No operation, no work request. */
 bool node_idle(const struct node *n);
 /* Waits until cond holds; it is not looked at again then. */

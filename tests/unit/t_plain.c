@@ -88,8 +88,9 @@ START_TEST(memory_of_a_file_ends_where_the_file_does)
 	ck_assert_int_eq(ftruncate(fd, PAGE), 0);
 	mem = map(2, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
 	ck_assert(plain(mem, PAGE, true));
-	/* The mapping does not show that. The kernel that pins it will. */
-	ck_assert_int_eq(plain(mem + PAGE, 8, true), !_i);
+	/* One mapping does not show that (from Linux 6.11 on). The kernel that pins it will. */
+	if (_i)
+		ck_assert(!plain(mem + PAGE, 8, true));
 	munmap(mem, 2 * PAGE);
 	close(fd);
 }

@@ -45,7 +45,7 @@ struct mrf_known {
 	unsigned max_asks;	/* as the target allows */
 	struct mrf_list to_ask; /* struct mrf_remote.node */
 	struct mrf_list asked;	/* struct mrf_remote.node */
-	uint64_t epoch;		/* goes up when regions pinned on demand may have moved */
+	uint64_t epoch;		/* goes up when any region pinned on demand may have moved */
 	uint64_t lease_epoch;	/* goes up when the leases are released */
 	unsigned leases;	/* answers that are good once, not yet released */
 	uint64_t leased;	/* the cookie of the last of them */

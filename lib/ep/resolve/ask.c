@@ -158,6 +158,7 @@ void mrf_ask_unwant_locked(struct mrf_peer *peer)
 	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
+	mrf_list_del(&peer->gathered);
 	while ((node = mrf_list_pop(&peer->known.to_ask)))
 		mrf_list_entry(node, struct mrf_remote, node)->wanted = false;
 }
@@ -174,6 +175,7 @@ void mrf_ask_lost_locked(struct mrf_peer *peer)
 		want_again_locked(peer, remote);
 	}
 	peer->known.asks = 0;
+	mrf_list_del(&peer->gathered);
 	/* The peer ended the leases with the connection; a FORGET may have been lost with it. */
 	peer->known.epoch++;
 	released_locked(peer);

@@ -413,10 +413,8 @@ static bool meets_gone(const struct mrf_part *part, const struct mrf_wire_gone *
 				      : part->addr - gone->pos < gone->len;
 }
 
-static void drop_gone_locked(void *value, void *arg)
+static void drop_gone_locked(struct mrf_remote *remote, const struct mrf_wire_gone *gone)
 {
-	const struct mrf_wire_gone *gone = arg;
-	struct mrf_remote *remote = value;
 	unsigned from, to;
 
 	if (remote->peer_key != gone->key || remote->complete || !remote->nparts)
@@ -429,22 +427,34 @@ static void drop_gone_locked(void *value, void *arg)
 	remote->nparts -= to - from;
 }
 
-void mrf_remote_gone_locked(struct mrf_peer *peer, const struct mrf_forget *forget)
+static void drop_each_gone_locked(void *remote, void *arg)
 {
+	const struct mrf_forget *forget = arg;
+	uint32_t i;
+
+	for (i = 0; i < forget->count; i++)
+		drop_gone_locked(remote, &forget->gone[i]);
+}
+
+void mrf_remote_gone_locked(struct mrf_peer *peer, struct mrf_forget *forget)
+{
+	struct mrf_remote *remote;
 	uint32_t i;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (!forget->count)
+	if (!forget->count) {
 		peer->known.epoch++;
+		return;
+	}
+	/* A mapped key has another number here, by which it cannot be found. */
+	if (mrf_unlikely(peer->known.mapped)) {
+		mrf_idmap_each(&peer->known.remotes, drop_each_gone_locked, forget);
+		return;
+	}
 	for (i = 0; i < forget->count; i++) {
-		struct mrf_wire_gone gone = forget->gone[i];
-		struct mrf_remote *remote = mrf_remote_find_locked(peer, gone.key);
-
+		remote = mrf_remote_find_locked(peer, forget->gone[i].key);
 		if (remote)
-			drop_gone_locked(remote, &gone);
-		/* A mapped key has another number here. */
-		if (mrf_unlikely(peer->known.mapped))
-			mrf_idmap_each(&peer->known.remotes, drop_gone_locked, &gone);
+			drop_gone_locked(remote, &forget->gone[i]);
 	}
 }
 

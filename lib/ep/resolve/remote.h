@@ -6,7 +6,7 @@
  * A part is a piece of a region with the rkey that reaches it. All parts of a region that
  * is pinned for good are known (complete). For a region that is pinned on demand, only
  * the parts that have been asked for are known: a part holds until the peer sends FORGET
- * (peer->known.epoch goes up), or, if it is good once, until the leases are released
+ * about it (or about all: peer->known.epoch goes up), or, if it is good once, until the leases are released
  * (peer->known.lease_epoch goes up), and then only for operations that began before the
  * question. Everything is guarded by ep->lock; remotes belong to their peer.
  */
@@ -95,7 +95,7 @@ uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf
  */
 unsigned mrf_remote_parts_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
 /* What the peer said about these bytes is no longer valid. */
-void mrf_remote_gone_locked(struct mrf_peer *peer, const struct mrf_forget *forget);
+void mrf_remote_gone_locked(struct mrf_peer *peer, struct mrf_forget *forget);
 /* There is a new connection, which has another ring. all: to another endpoint. */
 void mrf_remote_forget_locked(struct mrf_peer *peer, bool all);
 void mrf_remote_fini_locked(struct mrf_peer *peer);

@@ -187,7 +187,8 @@ _Static_assert(MRF_MR_GONE <= MRF_PROTO_MAX_GONE, "all that are remembered can b
 static bool gone_since(struct mrf_passive *passive, struct mrf_forget *forget)
 {
 	struct mrf_mr_gone gone[MRF_MR_GONE];
-	unsigned i, n = mrf_mr_gone_since(&passive->ep->domain->space, &passive->told, gone);
+	unsigned i, n = mrf_mr_gone_since(&passive->ep->domain->space, passive->ep->port.class,
+					  &passive->told, gone);
 
 	forget->count = n == MRF_MR_GONE_ALL ? 0 : n;
 	for (i = 0; i < forget->count; i++)

@@ -151,7 +151,7 @@ static void post_queued_locked(struct mrf_peer *peer)
 		return;
 	ep->starting = true;
 	peer->known.gathers = peer->known.lately && ep->begun;
-	ep->begun = peer->known.lately;
+	ep->begun |= peer->known.lately;
 	mrf_peer_advance_locked(peer);
 	peer->known.gathers = false;
 	ep->starting = false;

@@ -256,6 +256,10 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 		else
 			mrf_ask_unwant_locked(peer);
 	} while (mrf_ask_release_locked(peer) && !mrf_list_empty(&peer->queue));
+	/* The leases end when all is done, whether or not the application looks. */
+	if (mrf_unlikely(peer->known.leases && !peer->known.lately &&
+			 mrf_conn_in_flight_locked(peer->conn)))
+		mrf_conn_watch_locked(peer);
 	/* A peer that was removed from the address vector has done its last operation. */
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
 			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
@@ -292,7 +296,8 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
 		if (!mrf_conn_in_flight_locked(conn))
 			mrf_conn_kick_locked(peer);
-	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone)) {
+	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone ||
+				peer->known.leases)) {
 		mrf_peer_advance_locked(peer);
 	}
 }

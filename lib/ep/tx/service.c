@@ -190,8 +190,6 @@ static void leased(struct mrf_timer *timer)
 	peer->known.lately = false;
 	mrf_peer_progress_locked(ep);
 	mrf_peer_advance_locked(peer);
-	if (peer->known.leases)
-		mrf_conn_lease_locked(conn);
 	mrf_service_leave(ep);
 }
 

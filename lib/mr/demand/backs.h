@@ -5,7 +5,7 @@
  * may come back give way to registrations that are needed now: regions, local buffers,
  * the library's own memory, and pins for another domain's peers.
  *
- * Leased pins do not give way, because an access is under way there.
+ * Leased pins do not give way, because an access is under way there, or was a moment ago.
  */
 #ifndef MRF_MR_DEMAND_BACKS_H
 #define MRF_MR_DEMAND_BACKS_H

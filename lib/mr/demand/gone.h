@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+struct mrf_mr_class;
 struct mrf_mr_space;
 struct mrf_pin;
 
@@ -18,6 +19,7 @@ struct mrf_mr_gone {
 	uint64_t key; /* that was asked for */
 	uint64_t pos; /* as peers have it */
 	uint64_t len;
+	const struct mrf_mr_class *class; /* whose peers could ask; not dereferenced */
 };
 
 #define MRF_MR_GONE 4	  /* remembered at most */
@@ -31,9 +33,12 @@ struct mrf_mr_gones {
 
 /* How many pins have ended so far. Any thread; takes the monitor's lock, as does the next one. */
 uint64_t mrf_mr_gone_so_far(const struct mrf_mr_space *space);
-/* Those that have ended since there were *told: returns how many, or MRF_MR_GONE_ALL; sets *told. */
-unsigned mrf_mr_gone_since(const struct mrf_mr_space *space, uint64_t *told,
-			   struct mrf_mr_gone gone[MRF_MR_GONE]);
+/*
+ * Those of a class that have ended since there were *told: returns how many, or MRF_MR_GONE_ALL if
+ * some of any class are not remembered; sets *told.
+ */
+unsigned mrf_mr_gone_since(const struct mrf_mr_space *space, const struct mrf_mr_class *class,
+			   uint64_t *told, struct mrf_mr_gone gone[MRF_MR_GONE]);
 
 /* A kept pin of a region ends. */
 void mrf_gone_note_locked(const struct mrf_pin *pin);

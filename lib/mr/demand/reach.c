@@ -404,7 +404,8 @@ static bool likely_leased(const struct question *q)
 {
 	const struct mrf_mr_back *back = q->back;
 
-	return back->leases % LEASES_IN_A_ROW && back->leased_at == first_page(q) &&
+	return !q->lease_all && back->leases % LEASES_IN_A_ROW &&
+	       back->leased_at == first_page(q) &&
 	       back->leased_when == atomic_load(&mrf_known_counter);
 }
 
@@ -430,7 +431,8 @@ static bool answer_leased(struct question *q)
 		return false;
 	ret = lease_hole(q, &hole);
 	q->view->once = ret == MRF_PINNED;
-	note_lease(q, now);
+	if (q->view->once && !q->lease_all)
+		note_lease(q, now);
 	return ret == MRF_PINNED || ret == MRF_PIN_FAILED;
 }
 

@@ -57,7 +57,9 @@ static void take_pin_locked(struct mrf_pin *pin, struct mrf_list *list)
 	pin->revoked = !mrf_vmr_revoke(&pin->vmr);
 	mrf_list_del(&pin->all);
 	mrf_itree_remove(&pin->back->pins, pin->place);
-	mrf_gone_note_locked(pin);
+	/* Of a closed region peers are told when they ask. */
+	if (!pin->back->closed)
+		mrf_gone_note_locked(pin);
 	mrf_list_add_tail(&pin->node, list);
 }
 

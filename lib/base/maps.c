@@ -203,6 +203,8 @@ int mrf_maps_query(uint64_t addr, struct mrf_mapping *mapping)
 			       .name_addr = (uintptr_t)name };
 	int ret = -ENOSYS;
 
+	/* valgrind does not know that the kernel writes there. */
+	memset(name, 0, sizeof(RDMA_FILES));
 	if (atomic_load_explicit(&unknown, memory_order_relaxed))
 		return ret;
 	mrf_static_take(&lock);

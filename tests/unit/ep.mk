@@ -231,6 +231,11 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/data-as-answer \
 	tests/fuzz/corpus/data-says-long \
 	tests/fuzz/corpus/data-truncated \
+	tests/fuzz/corpus/forget-4 \
+	tests/fuzz/corpus/forget-5 \
+	tests/fuzz/corpus/forget-all \
+	tests/fuzz/corpus/forget-says-more \
+	tests/fuzz/corpus/forget-truncated \
 	tests/fuzz/corpus/hello \
 	tests/fuzz/corpus/hello-proof \
 	tests/fuzz/corpus/hello-proof-says-short \

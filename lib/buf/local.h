@@ -55,7 +55,7 @@ struct mrf_buf {
 /* Where the bytes are. */
 enum mrf_local_kind {
 	MRF_LOCAL_DESC,	  /* registered by the application */
-	MRF_LOCAL_INLINE, /* copied into the transfer; the last one that mrf_local_is_bare */
+	MRF_LOCAL_INLINE, /* copied into the transfer */
 	MRF_LOCAL_BOUNCE, /* copied to or from a registered slot of the endpoint */
 	MRF_LOCAL_CACHED, /* registered by the cache, without remote rights */
 	MRF_LOCAL_TEMP,	  /* registered for this transfer only, without remote rights */
@@ -145,7 +145,18 @@ static inline bool mrf_local_reaches(const struct mrf_local *local, uint64_t pos
 /* Are the bytes where the application has them, or in the transfer itself? */
 static inline bool mrf_local_is_bare(enum mrf_local_kind kind)
 {
-	return kind <= MRF_LOCAL_INLINE;
+	switch (kind) {
+	case MRF_LOCAL_DESC:
+	case MRF_LOCAL_INLINE:
+		return true;
+	case MRF_LOCAL_BOUNCE:
+	case MRF_LOCAL_CACHED:
+	case MRF_LOCAL_TEMP:
+	case MRF_LOCAL_COPY:
+	case MRF_LOCAL_STAGED:
+		break;
+	}
+	return false;
 }
 
 /* The buffers that results go to (buf/rest.h). */

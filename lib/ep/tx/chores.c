@@ -22,7 +22,7 @@ static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf
 	return op->comp_flags & FI_WRITE ? ep->wr_cntr : NULL;
 }
 
-/* Success. Inline for the sake of mrf_chores_done_locked. */
+/* Success. */
 static MRF_ALWAYS_INLINE void tell_ok_locked(struct mrf_ep *ep, const struct mrf_op *op)
 {
 	struct mrf_cntr *cntr;
@@ -34,7 +34,7 @@ static MRF_ALWAYS_INLINE void tell_ok_locked(struct mrf_ep *ep, const struct mrf
 		mrf_cntr_add(cntr, 1);
 }
 
-/* Failure, with op->why. Always tells. Not inline for the sake of mrf_chores_done_locked. */
+/* Failure, with op->why. Always tells. Not inline: it is rare and long. */
 static __attribute__((noinline)) void tell_error_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	struct mrf_cntr *cntr = cntr_of_locked(ep, op);
@@ -139,7 +139,7 @@ static bool is_behind_locked(const struct mrf_ep *ep, const struct mrf_op *op)
 
 /* --- the end of an operation ---------------------------------------------------------------- */
 
-/* These are inline for the sake of mrf_chores_done_locked. */
+/* Inline for the sake of mrf_chores_done_locked and atomic operations. */
 static MRF_ALWAYS_INLINE void put_back_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
@@ -194,27 +194,15 @@ static MRF_ALWAYS_INLINE void complete_locked(struct mrf_ep *ep, struct mrf_op *
 }
 
 /* Not inline for the sake of mrf_chores_done_locked. */
-static __attribute__((noinline)) void done_in_turn_locked(struct mrf_ep *ep, struct mrf_op *op)
-{
-	mrf_lock_held(&ep->lock);
-	if (op->local.nuser || is_behind_locked(ep, op))
-		add_locked(ep, op);
-	else /* The results that are being copied are another peer's. */
-		complete_locked(ep, op);
-}
-
-/* Not inline for the sake of mrf_chores_done_locked. */
 static __attribute__((noinline)) void done_with_all_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	if (mrf_unlikely(ep->holdups))
-		done_in_turn_locked(ep, op);
-	else if (is_one_pinned(op))
+	if (!ep->holdups && is_one_pinned(op))
 		complete_one_locked(ep, op);
-	else if (!op->local.nuser)
+	else if (op->local.nuser || is_behind_locked(ep, op))
+		add_locked(ep, op);
+	else /* The results that are being copied are another peer's. */
 		complete_locked(ep, op);
-	else
-		done_in_turn_locked(ep, op);
 }
 
 /* Most operations end here, so the last call is a jump, and nothing is saved before it. */

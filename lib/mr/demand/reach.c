@@ -9,8 +9,8 @@
  * answers the question, the mappings are looked up (base/maps.h), which show the
  * bytes that cannot be pinned (each failed pin is a line in the kernel's log), and why. A queue
  * of an RDMA device, which a region of the whole address space covers, too, is never pinned:
- * the quick way takes private anonymous memory only, and the other one knows these queues by
- * name.
+ * the quick way takes private anonymous memory only, base/plain.h tells them from memory, and where
+ * the mappings are read they are known by name.
  */
 #include <string.h>
 #include <rdma/fi_errno.h>

@@ -348,6 +348,11 @@ bool node_idle(const struct node *n)
 	return !state.ops && !state.work_requests;
 }
 
+void want_idle(const struct node *n)
+{
+	want_soon((fi_cq_read(n->cq, NULL, 0), node_idle(n)));
+}
+
 void fill(void *buf, size_t len, unsigned seed)
 {
 	uint8_t *p = buf;

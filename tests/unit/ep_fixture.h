@@ -132,6 +132,12 @@ bool node_idle(const struct node *n);
 		ck_assert_msg(true_, "never came true: %s", #cond); \
 	} while (0)
 
+/*
+ * Waits until it is idle. Whoever reads completions also takes up those of the agent's requests,
+ * such as a lease that was released some ms after its last use.
+ */
+void want_idle(const struct node *n);
+
 /* Fills with a pattern that tells place and seed. */
 void fill(void *buf, size_t len, unsigned seed);
 bool filled(const void *buf, size_t len, unsigned seed);

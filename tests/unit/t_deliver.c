@@ -90,7 +90,7 @@ static void setup(void)
 static void teardown(void)
 {
 	if (p.a.ep)
-		want_soon(node_idle(&p.a));
+		want_idle(&p.a);
 	must_close(&third_mr->fid);
 	node_close(&third);
 	pair_close(&p);

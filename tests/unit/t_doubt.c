@@ -36,7 +36,7 @@ static void open_all(void)
 
 static void close_all(void)
 {
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 	must_close(&local->fid);
 	if (far_local)
 		must_close(&far_local->fid);
@@ -374,7 +374,7 @@ START_TEST(receive_that_cannot_be_posted_accuses_nobody)
 				   FI_SUM, &two),
 			 0);
 	want_soon(fake_failed());
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 	text = unit_captured(&cap);
 	ck_assert_msg(!strstr(text, "malformed"), "%s", text);
 	fake_heal();

@@ -249,10 +249,10 @@ static void xor_u64(size_t at, uint64_t value)
 			 0);
 }
 
-static void want_idle(void)
+static void want_nothing_left(void)
 {
 	want_none(&p.a);
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 }
 
 /* What was started before has been done when this has. */
@@ -306,7 +306,7 @@ START_TEST(atomics_every_operation_on_every_datatype)
 	open_mode(modes[_i]);
 	sweep(1, AT, PLAIN_CALL);
 	sweep(1, AT + 4, PLAIN_CALL);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -316,7 +316,7 @@ START_TEST(atomics_every_operation_on_every_datatype_in_vectors)
 	open_mode(modes[_i]);
 	sweep(5, AT, VECTOR);
 	sweep(5, AT + 3, MESSAGE);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -340,7 +340,7 @@ START_TEST(atomics_longest_vectors)
 	run_call(&c);
 	c = simple(MRF_ATOMIC_FETCH, types[_i], FI_ATOMIC_READ, count, AT);
 	run_call(&c);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -508,7 +508,7 @@ static void contended_call(const struct call *c, int left)
 	ck_assert_int_eq(call(c), 0);
 	want_ok(&p.a, &p);
 	ck_assert_int_eq(meddle, -left);
-	want_idle();
+	want_nothing_left();
 }
 
 START_TEST(atomics_of_an_agent_that_others_overtake_all_the_time_go_on)
@@ -629,7 +629,7 @@ START_TEST(atomics_past_the_end_are_refused_and_nothing_is_done)
 	ck_assert_int_eq(memcmp(p.dst, shadow, PAIR_LEN), 0);
 	run_call(&(struct call){
 		.family = 1, .datatype = FI_INT64, .op = FI_SUM, .count = 1, .at = PAIR_LEN - 8 });
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -655,7 +655,7 @@ START_TEST(atomics_past_the_end_of_a_smaller_successor_do_nothing)
 		ck_assert_int_eq(memcmp(p.dst, shadow, PAIR_LEN), 0);
 		must_close(&mr->fid);
 	}
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -743,7 +743,7 @@ START_TEST(atomics_of_closed_and_unknown_keys_are_refused)
 	xor_u64(AT, 1);
 	ck_assert_int_eq(want_err(&p.a, NULL, FI_EKEYREJECTED, "unknown"), 4101);
 	ck_assert_int_eq(memcmp(p.dst, shadow, PAIR_LEN), 0);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -807,7 +807,7 @@ START_TEST(atomics_behind_a_refused_access_are_done_exactly_once)
 	want_ok(&p.a, NULL);
 	ck_assert_uint_eq(u64_at(AT), 111);
 	ck_assert_uint_eq(u64_at(AT + 8), 3);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -835,7 +835,7 @@ START_TEST(atomics_of_a_region_registered_again_go_on)
 	want_ok(&p.a, NULL);
 	want_ok(&p.a, NULL);
 	ck_assert_uint_eq(u64_at(AT), 111);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -868,7 +868,7 @@ START_TEST(atomics_without_an_answer_are_never_repeated)
 	ck_assert_uint_eq(u64_at(AT + 11 * 8), 0x0101010101010101ull);
 	ck_assert_uint_eq(u64_at(AT + 12 * 8), ran ? 0x0101010101010101ull : 0);
 	ck_assert_uint_eq(u64_at(AT + 13 * 8), 0);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -900,7 +900,7 @@ START_TEST(atomics_behind_a_read_to_a_closed_buffer_are_not_repeated)
 	}
 	ck_assert_int_eq(bad, 1);
 	ck_assert_uint_eq(u64_at(AT), 0);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -917,7 +917,7 @@ START_TEST(atomics_of_a_killed_peer_end)
 	fake_hold(false);
 	want_err(&p.a, NULL, FI_ECONNRESET, "may or may not");
 	want_err(&p.a, NULL, FI_ECONNRESET, NULL);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -1349,7 +1349,7 @@ START_TEST(atomics_whose_local_region_is_closed_meanwhile_fail_alone)
 	ck_assert_uint_eq(mine.result[0], 0xcc);
 	ck_assert_uint_eq(u64_at(AT), before + 0x0101010101010101ull + 1);
 	ck_assert_uint_eq(fake_connects(), 1);
-	want_idle();
+	want_nothing_left();
 	close_all();
 }
 END_TEST
@@ -1408,7 +1408,7 @@ START_TEST(atomics_that_any_call_of_the_device_fails_end_and_leave_all_in_order)
 		memcpy(shadow, p.dst, PAIR_LEN);
 		fake_freeze(false);
 		run_call(&c);
-		want_idle();
+		want_nothing_left();
 		close_all();
 	}
 	ck_assert_uint_gt(nth, 8);

@@ -53,7 +53,7 @@ static void teardown(void)
 	fill(p.src, PAIR_LEN, 1);
 	pair_write(&p, 0, 100);
 	want_ok(&p.a, pair_ctx(&p, 0));
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 	munmap(missing, PAGE + PAIR_LEN);
 	munmap(read_only, PAIR_LEN);
 	pair_close(&p);

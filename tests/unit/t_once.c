@@ -147,7 +147,7 @@ static void close_all(void)
 {
 	no_replies = false;
 	want_none(&p.a);
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 	if (local)
 		must_close(&local->fid);
 	if (remote)

@@ -141,11 +141,11 @@ static void warm_up(void)
 	want_ok(&p.a, pair_ctx(&p, 0));
 }
 
-static void want_idle(void)
+static void want_nothing_left(void)
 {
 	want_none(&p.a);
 	ck_assert_uint_eq(node_state(&p.a, p.to).ops, 0);
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 }
 
 /* --- what a message is ---------------------------------------------------------------- */
@@ -160,7 +160,7 @@ START_TEST(msg_is_done_when_its_reply_comes_not_when_it_was_delivered)
 	atomic_store(&wire.keep_reply, false);
 	fake_deliver();
 	want_done(0);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -189,7 +189,7 @@ START_TEST(msg_nothing_is_posted_behind_one_that_has_no_reply)
 		want_ok(&p.a, NULL);
 	ck_assert_int_eq(memcmp(p.dst, p.src, CHUNK), 0);
 	ck_assert_int_eq(memcmp(p.dst + 2000, p.src + 2000, CHUNK), 0);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -205,7 +205,7 @@ START_TEST(msg_waits_for_nothing_that_is_ahead_of_it)
 	fake_hold(false);
 	want_ok(&p.a, pair_ctx(&p, 1000));
 	want_done(0);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -220,7 +220,7 @@ START_TEST(msg_longer_than_a_request_goes_in_parts)
 	ck_assert_int_eq(memcmp(p.dst + 100, p.src + 100, 3 * CHUNK + 10), 0);
 	/* 24 + 24 + ...: what was not done is asked for again. */
 	ck_assert_uint_eq(atomic_load(&t.served), _i ? 9 : 4);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -233,7 +233,7 @@ START_TEST(msg_fence_behind_one_waits_for_its_reply)
 	send_len(1000, CHUNK, FI_FENCE);
 	want_done(0);
 	want_done(1000);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -248,7 +248,7 @@ START_TEST(msg_refused_by_the_agent_is_asked_about_and_done_again)
 	send_one(0);
 	want_done(0);
 	ck_assert_uint_eq(atomic_load(&t.served), 2);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -264,7 +264,7 @@ START_TEST(msg_of_a_region_that_was_closed_meanwhile_fails_with_the_reason)
 	send_one(0);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EKEYREJECTED, "was closed"), 4102);
 	ck_assert_uint_eq(atomic_load(&t.served), 1);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -276,7 +276,7 @@ START_TEST(msg_refused_again_and_again_fails_in_the_end)
 	send_one(0);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_EACCES, "would allow"), 4107);
 	ck_assert_uint_eq(atomic_load(&t.served), 9);
-	want_idle();
+	want_nothing_left();
 	warm_up();
 	pair_close(&p);
 }
@@ -295,7 +295,7 @@ START_TEST(msg_that_failed_at_the_target_fails_here_with_its_error)
 			 4240);
 	want_ok(&p.a, pair_ctx(&p, 1000));
 	ck_assert_uint_eq(fake_connects(), 1);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -321,7 +321,7 @@ START_TEST(msg_behind_a_refused_access_is_done_exactly_once)
 	want_done(0);
 	want_ok(&p.a, pair_ctx(&p, 1000));
 	ck_assert_uint_eq(atomic_load(&t.served), 1);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -361,7 +361,7 @@ static void close_local_ahead(bool flush, bool read, int err, unsigned served)
 			ck_assert_msg(got.err == err, "%d: %s", got.err, (char *)got.err_data);
 	}
 	ck_assert_uint_eq(atomic_load(&t.served), served);
-	want_idle();
+	want_nothing_left();
 	warm_up();
 	pair_close(&p);
 }
@@ -398,7 +398,7 @@ START_TEST(msg_without_a_reply_fails_when_the_peer_goes)
 	want_err(&p.a, pair_ctx(&p, 1000), FI_ECONNREFUSED, NULL);
 	ck_assert_int_lt(mrf_now_ms() - begin, 5000);
 	ck_assert_uint_eq(atomic_load(&t.served), 1);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -427,7 +427,7 @@ START_TEST(msg_without_a_reply_says_what_the_probe_has_met)
 	atomic_store(&wire.keep_reply, false);
 	send_one(1000);
 	want_done(1000);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -470,7 +470,7 @@ START_TEST(msg_slow_agent_is_waited_for)
 	usleep(1200000);
 	ck_assert_uint_eq(fake_probes(), before);
 	ck_assert_uint_eq(fake_connects(), 1);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -502,7 +502,7 @@ START_TEST(msg_of_a_removed_address_is_waited_for)
 	atomic_store(&wire.keep_reply, false);
 	fake_deliver();
 	want_done(0);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -576,7 +576,7 @@ START_TEST(msg_reply_that_makes_no_sense_ends_the_connection_and_is_not_believed
 	send_one(1000);
 	want_done(1000);
 	ck_assert_uint_eq(fake_connects(), 2);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -596,7 +596,7 @@ START_TEST(msg_that_the_target_does_not_understand_fails_and_harms_nobody)
 	wire.type = 0;
 	send_one(1000);
 	want_done(1000);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -618,7 +618,7 @@ START_TEST(msg_that_the_device_does_not_take_fails_or_waits)
 	want_ok(&p.a, pair_ctx(&p, 1000));
 	want_done(2000);
 	ck_assert_uint_eq(atomic_load(&t.served), 1);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -645,7 +645,7 @@ START_TEST(msg_that_was_sent_outlives_a_device_that_takes_no_question)
 	atomic_store(&wire.keep_reply, false);
 	fake_deliver();
 	want_done(0);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST
@@ -660,7 +660,7 @@ START_TEST(msg_reply_that_cannot_be_sent_ends_the_connection)
 	ck_assert_uint_eq(atomic_load(&t.served), 1);
 	send_one(1000);
 	want_done(1000);
-	want_idle();
+	want_nothing_left();
 	pair_close(&p);
 }
 END_TEST

@@ -259,7 +259,7 @@ static void make(const struct call *c, struct left *left)
 	note_left(left);
 	fake_hold(false);
 	if (left->copy.silent)
-		want_soon((fi_cq_read(p.a.cq, NULL, 0), node_idle(&p.a)));
+		want_idle(&p.a);
 	else
 		want_ok(&p.a, c->what == INJECT ? NULL : &p);
 	check_memory(c);
@@ -453,7 +453,7 @@ static void warm_up(void)
 		some[i % 3].described = p.desc;
 		memset(&left, 0, sizeof(left));
 		ck_assert_int_eq(call(&some[i % 3]), 0);
-		want_soon((fi_cq_read(p.a.cq, NULL, 0), node_idle(&p.a)));
+		want_idle(&p.a);
 	}
 }
 
@@ -557,7 +557,7 @@ static void check_kind(const struct world *world, const struct call *c)
 	ck_assert_int_eq(call(c), 0);
 	watching = NULL;
 	ck_assert_msg(left.by_long_way, "%s: short", name(c));
-	want_soon((fi_cq_read(p.a.cq, NULL, 0), node_idle(&p.a)));
+	want_idle(&p.a);
 	drain();
 }
 

@@ -74,7 +74,7 @@ static void open_all(void)
 static void close_all(void)
 {
 	want_none(&p.a);
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 	must_close(&cells_mr->fid);
 	pair_close(&p);
 	node_close(&third);

@@ -236,7 +236,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 	atomic_store(&agent, 0);
 	pair_close(&p);
 	fake.is_there = NULL;
@@ -351,7 +351,7 @@ START_TEST(an_address_that_is_removed_while_a_source_is_pinned)
 	want_none(&p.a);
 	/* The connection goes, too. */
 	want_soon(fake_live_of(FAKE_VMR_REG) < before);
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 	p.to = node_insert(&p.a, &p.b);
 	pair_write(&p, 0, 8);
 	want_ok(&p.a, pair_ctx(&p, 0));
@@ -379,7 +379,7 @@ START_TEST(an_address_that_is_replaced_while_a_source_is_pinned)
 	ck_assert(atomic_load(&hooked));
 	ck_assert_uint_eq(again, p.to);
 	want_none(&p.a);
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 	ck_assert(!third_memory[0] && !memcmp(third_memory, third_memory + 1, PAIR_LEN - 1));
 	must_close(&mr->fid);
 	node_close(&third);

@@ -108,7 +108,7 @@ static void teardown(void)
 {
 	want_none(&p.a);
 	ck_assert_uint_eq(node_state(&p.a, p.to).ops, 0);
-	want_soon(node_idle(&p.a));
+	want_idle(&p.a);
 	pair_close(&p);
 	fixture_teardown();
 }

@@ -379,7 +379,8 @@ static bool answer_quick(struct question *q, bool *some)
 
 /*
  * May the piece be leased without a look at the mappings? What could be watched was pinned before
- * (answer_quick), unless only the mappings prove what is private.
+ * (answer_quick), unless only the mappings prove what is private. Before Linux 6.11, a short piece
+ * that is private in part is leased as a whole.
  */
 static bool leased_anyway(const struct question *q, const struct piece *piece)
 {

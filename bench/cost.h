@@ -47,6 +47,14 @@ enum cost_lease {
 	COST_LEASE = LEASE_30000 + 2
 };
 
+#define COST_DEVICES 20
+
+/*
+ * Of cost_discover: thousands of instructions of fi_getinfo with one device, and with COST_DEVICES:
+ * all of them; FI_SOURCE and the address of one.
+ */
+enum cost_discover { DISCOVER_ONE, DISCOVER_MANY, DISCOVER_SOURCE, COST_DISCOVER };
+
 /* In the program: what comes next, to watch. */
 void cost_says(const char *what);
 /* In the program: its last act. The exit status. */

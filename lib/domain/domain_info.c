@@ -127,7 +127,7 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 	const char *name = info->domain_attr->name;
 	struct mrf_vnl_path *paths;
 	size_t count, i;
-	int ret = mrf_vnl_paths(&paths, &count, false);
+	int ret = mrf_vnl_paths(&paths, &count, false, NULL);
 
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5103,

@@ -185,6 +185,13 @@ static bool match_src(const struct mrf_info_addrs *asked, const union mrf_addr *
 	return !asked->count;
 }
 
+bool mrf_info_from(const struct mrf_info_query *query, const union mrf_addr *addr)
+{
+	union mrf_addr src;
+
+	return match_src(&query->src, addr, &src);
+}
+
 static bool match_dest(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
 		       struct mrf_info_match *match)
 {

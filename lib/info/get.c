@@ -63,20 +63,28 @@ static int answer_provider(struct fi_info **info)
 
 /* --- from paths to infos --------------------------------------------------- */
 
-struct answer {
-	const struct mrf_info_query *query;
-	struct mrf_vnl_path *paths;
-	size_t count;
-	struct fi_info *head;
-	struct fi_info **tail;
-};
-
 /* In the order in which they are offered. */
 enum distance {
 	OWN,  /* the destination is an address of the path's device, which no other one reaches */
 	NEAR, /* it is in the path's network; or there is none */
 	FAR,
 	DISTANCES
+};
+
+/* A path, compared with the query. */
+struct compared {
+	struct mrf_info_match match;
+	bool fits;
+	enum distance distance;
+};
+
+struct answer {
+	const struct mrf_info_query *query;
+	struct mrf_vnl_path *paths;
+	struct compared *compared; /* of each path */
+	size_t count;
+	struct fi_info *head;
+	struct fi_info **tail;
 };
 
 static enum distance distance_of(const struct answer *answer, const struct mrf_vnl_path *path,
@@ -96,15 +104,15 @@ static enum distance distance_of(const struct answer *answer, const struct mrf_v
 /* Appends the matching paths at this distance of their destination. */
 static int append_matches(struct answer *answer, enum distance distance)
 {
-	struct mrf_info_match match;
+	const struct compared *compared;
 	struct fi_info *info;
 	size_t i;
 
 	for (i = 0; i < answer->count; i++) {
-		if (!mrf_info_match(answer->query, &answer->paths[i], &match) ||
-		    distance_of(answer, &answer->paths[i], &match) != distance)
+		compared = &answer->compared[i];
+		if (!compared->fits || compared->distance != distance)
 			continue;
-		info = mrf_info_make(answer->query, &answer->paths[i], &match);
+		info = mrf_info_make(answer->query, &answer->paths[i], &compared->match);
 		if (!info)
 			return refuse_info_memory();
 		*answer->tail = info;
@@ -139,12 +147,11 @@ static bool any_usable(const struct answer *answer)
 static enum fi_log_level mismatch_level(const struct answer *answer)
 {
 	enum fi_log_level level = mrf_host || any_usable(answer) ? FI_LOG_INFO : FI_LOG_WARN;
-	struct mrf_info_match match;
 	size_t i;
 
 	for (i = 0; i < answer->count && !answer->head; i++) {
-		if (!mrf_info_match(answer->query, &answer->paths[i], &match) &&
-		    mrf_info_level(match.code, NULL) == FI_LOG_WARN)
+		if (!answer->compared[i].fits &&
+		    mrf_info_level(answer->compared[i].match.code, NULL) == FI_LOG_WARN)
 			level = FI_LOG_WARN;
 	}
 	return level;
@@ -157,19 +164,20 @@ static enum fi_log_level mismatch_level(const struct answer *answer)
 static void tell_mismatches(const struct answer *answer)
 {
 	enum fi_log_level level = mismatch_level(answer);
-	struct mrf_info_match match;
+	const struct mrf_info_match *match;
 	char name[160];
 	size_t i;
 
 	for (i = 0; i < answer->count; i++) {
-		if (mrf_info_match(answer->query, &answer->paths[i], &match))
+		if (answer->compared[i].fits)
 			continue;
+		match = &answer->compared[i].match;
 		path_text(&answer->paths[i], name, sizeof(name));
 		if (answer->head)
-			mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, match.why);
+			mrf_info(FI_LOG_FABRIC, "%s left out: %s", name, match->why);
 		else
-			mrf_refuse_as(level, NULL, 0, FI_ENODATA, FI_LOG_FABRIC, match.code,
-				      "%s: %s", name, match.why);
+			mrf_refuse_as(level, NULL, 0, FI_ENODATA, FI_LOG_FABRIC, match->code,
+				      "%s: %s", name, match->why);
 	}
 }
 
@@ -189,13 +197,57 @@ static int refuse_no_device(int err)
 			  err ? " (RDMA is not loaded)" : "");
 }
 
-/* above: also those that only a line of the log is about. */
-static int find_paths(struct answer *answer, bool above)
+static int compare_paths(struct answer *answer)
 {
+	struct compared *compared;
+	size_t i;
+
+	answer->compared = calloc(answer->count, sizeof(*compared));
+	if (!answer->compared)
+		return -FI_ENOMEM;
+	for (i = 0; i < answer->count; i++) {
+		compared = &answer->compared[i];
+		compared->fits = mrf_info_match(answer->query, &answer->paths[i], &compared->match);
+		compared->distance = distance_of(answer, &answer->paths[i], &compared->match);
+	}
+	return 0;
+}
+
+static void forget_paths(struct answer *answer)
+{
+	free(answer->compared);
 	free(answer->paths);
+	answer->compared = NULL;
 	answer->paths = NULL;
 	answer->count = 0;
-	return mrf_vnl_paths(&answer->paths, &answer->count, above);
+}
+
+struct only {
+	struct mrf_vnl_only only;
+	const struct mrf_info_query *query;
+};
+
+static bool may_match(const struct mrf_vnl_only *arg, const union mrf_addr *addr)
+{
+	const struct only *only = mrf_container_of(arg, struct only, only);
+
+	return mrf_info_from(only->query, addr);
+}
+
+/* all: also those that only a line of the log is about. */
+static int find_paths(struct answer *answer, bool all)
+{
+	const struct only only = { { may_match }, answer->query };
+	bool narrow = !all && answer->query->src.count;
+	int ret;
+
+	forget_paths(answer);
+	ret = mrf_vnl_paths(&answer->paths, &answer->count, all, narrow ? &only.only : NULL);
+	if (!ret && answer->count)
+		ret = compare_paths(answer);
+	if (ret)
+		forget_paths(answer);
+	return ret;
 }
 
 static int offer_paths(struct answer *answer)
@@ -225,7 +277,7 @@ __attribute__((noinline)) static int answer_query(const struct mrf_info_query *q
 
 	answer.tail = &answer.head;
 	ret = offer_paths(&answer);
-	free(answer.paths);
+	forget_paths(&answer);
 	if (ret)
 		mrf_info_free(answer.head);
 	else

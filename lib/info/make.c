@@ -128,7 +128,7 @@ static bool make_addrs(struct fi_info *info, const struct mrf_vnl_path *path,
 
 	info->addr_format = ip4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
 	inet_ntop(match->src.sa.sa_family, mrf_addr_host(&match->src.sa, &len), text, sizeof(text));
-	info->nic = mrf_info_nic_make(path->dev.name, path->dev.netdev, text);
+	info->nic = mrf_info_nic_make(path, text);
 	if (!info->nic || !copy_addr(&info->src_addr, &info->src_addrlen, &match->src))
 		return false;
 	return !match->has_dest || copy_addr(&info->dest_addr, &info->dest_addrlen, &match->dest);

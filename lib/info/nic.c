@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "info/query.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -80,31 +79,14 @@ struct fid_nic *mrf_info_nic_dup(const struct fid_nic *from)
 
 #define RXE_HEADERS 80 /* bytes of a frame that rxe keeps for headers */
 
-/* The first line of a file of sysfs; "" when it cannot be read. */
-static void read_line(const char *path, char *line, size_t len)
-{
-	FILE *file = fopen(path, "re");
-
-	line[0] = '\0';
-	if (!file)
-		return;
-	if (!fgets(line, (int)len, file))
-		line[0] = '\0';
-	fclose(file);
-}
-
 /*
  * The MTU that rxe derives from the interface's: the next of 256, 512 ... 4096 below it.
  * 0: unknown.
  */
-static size_t link_mtu(const char *netdev)
+static size_t link_mtu(size_t frame)
 {
-	char path[96], line[32];
-	size_t mtu = 4096, frame;
+	size_t mtu = 4096;
 
-	snprintf(path, sizeof(path), "/sys/class/net/%s/mtu", netdev);
-	read_line(path, line, sizeof(line));
-	frame = strtoul(line, NULL, 10);
 	if (!frame)
 		return 0;
 	while (mtu > 256 && mtu + RXE_HEADERS > frame)
@@ -112,26 +94,16 @@ static size_t link_mtu(const char *netdev)
 	return mtu;
 }
 
-/* Bits per second, from the device's text ("2.5 Gb/sec (1X SDR)"). 0: unknown. */
-static size_t link_speed(const char *device)
-{
-	char path[128], line[64];
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/rate", device);
-	read_line(path, line, sizeof(line));
-	return (size_t)(strtod(line, NULL) * 1e9);
-}
-
-struct fid_nic *mrf_info_nic_make(const char *device, const char *netdev, const char *address)
+struct fid_nic *mrf_info_nic_make(const struct mrf_vnl_path *path, const char *address)
 {
 	struct fi_device_attr device_attr = {
-		.name = (char *)device,
+		.name = (char *)path->dev.name,
 		.driver = (char *)"rdma_rxe",
 	};
 	struct fi_link_attr link_attr = {
 		.address = (char *)address,
-		.mtu = link_mtu(netdev),
-		.speed = link_speed(device),
+		.mtu = link_mtu(path->mtu),
+		.speed = path->dev.rate,
 		.state = FI_LINK_UP,
 		.network_type = (char *)"Ethernet",
 	};

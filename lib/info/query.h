@@ -59,6 +59,8 @@ void mrf_info_network(const struct mrf_vnl_path *path, char *buf, size_t len);
  */
 int mrf_info_resolve(struct mrf_info_query *query);
 
+/* Could a path with this address match what the query says of the local address? */
+bool mrf_info_from(const struct mrf_info_query *query, const union mrf_addr *addr);
 /* Does the path match the query? *match says how, or why not. */
 bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_path *path,
 		    struct mrf_info_match *match);
@@ -106,7 +108,7 @@ struct fi_info *mrf_info_make(const struct mrf_info_query *query, const struct m
  * The description of a network interface, with its own close operation; NULL when there is
  * no memory.
  */
-struct fid_nic *mrf_info_nic_make(const char *device, const char *netdev, const char *address);
+struct fid_nic *mrf_info_nic_make(const struct mrf_vnl_path *path, const char *address);
 struct fid_nic *mrf_info_nic_dup(const struct fid_nic *nic);
 
 /* A structure that another one, its owner, points to, and what belongs to it in turn. */

@@ -16,6 +16,10 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/vmr_drop.c \
 	lib/verbs/vnl.c \
 	lib/verbs/vnl.h \
+	lib/verbs/vnl_addr.c \
+	lib/verbs/vnl_addr.h \
+	lib/verbs/vnl_kept.c \
+	lib/verbs/vnl_kept.h \
 	lib/verbs/vnl_path.c \
 	lib/verbs/vnl_path.h \
 	lib/verbs/vnode.c \

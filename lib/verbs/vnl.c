@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/lock.h"
 #include "verbs/vnl.h"
+#include "verbs/vnl_kept.h"
 
-#include <errno.h>
-#include <ifaddrs.h>
-#include <linux/rtnetlink.h>
-#include <net/if.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <netlink/attr.h>
-#include <netlink/errno.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <rdma/fi_errno.h>
@@ -95,8 +90,7 @@ static int on_detail(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-/* Sends msg, which it frees, and feeds the answers to visit. Returns -FI_E*. */
-static int ask(struct nl_sock *sk, struct nl_msg *msg, nl_recvmsg_msg_cb_t visit, void *arg)
+int mrf_vnl_ask(struct nl_sock *sk, struct nl_msg *msg, nl_recvmsg_msg_cb_t visit, void *arg)
 {
 	int ret;
 
@@ -137,10 +131,50 @@ static int ask_about(struct nl_sock *sk, uint32_t index, const struct question *
 		nlmsg_free(msg);
 		return -FI_ENOMEM;
 	}
-	return ask(sk, msg, visit, arg);
+	return mrf_vnl_ask(sk, msg, visit, arg);
 }
 
-static int ask_devs(struct nl_sock *sk, struct dev_list *list)
+/*
+ * A value that the kernel does not send stays unset, and the path's state says so. The port is
+ * asked about first: what is kept of a device goes by its interface.
+ */
+static int ask_details(struct nl_sock *sk, struct mrf_vnl_dev *dev)
+{
+	int ret = ask_about(sk, dev->index, &of_port, on_detail, dev);
+
+	if (ret == -FI_ENOMEM || mrf_vnl_kept_find(nl_socket_get_fd(sk), dev))
+		return ret;
+	ret = ask_about(sk, dev->index, &of_driver, on_detail, dev);
+	mrf_vnl_kept_add(nl_socket_get_fd(sk), dev);
+	return ret;
+}
+
+static bool is_among(uint32_t ifindex, const struct mrf_vnl_netdevs *netdevs)
+{
+	size_t i;
+
+	for (i = 0; i < netdevs->count; i++) {
+		if (netdevs->ifindex[i] == ifindex)
+			return true;
+	}
+	return false;
+}
+
+/* Drops the devices that are known to be elsewhere. */
+static void keep_only(struct dev_list *list, const struct mrf_vnl_netdevs *only)
+{
+	size_t i, n = 0;
+	uint32_t ifindex;
+
+	for (i = 0; i < list->count; i++) {
+		ifindex = mrf_vnl_kept_ifindex(&list->devs[i]);
+		if (!ifindex || is_among(ifindex, only))
+			list->devs[n++] = list->devs[i];
+	}
+	list->count = n;
+}
+
+static int ask_devs(struct nl_sock *sk, struct dev_list *list, const struct mrf_vnl_netdevs *only)
 {
 	struct nl_msg *msg = nlmsg_alloc_simple(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
 	size_t i;
@@ -148,18 +182,13 @@ static int ask_devs(struct nl_sock *sk, struct dev_list *list)
 
 	if (!msg)
 		return -FI_ENOMEM;
-	ret = ask(sk, msg, on_dev, list);
+	ret = mrf_vnl_ask(sk, msg, on_dev, list);
 	if (!ret)
 		ret = list->err;
+	if (!ret && only)
+		keep_only(list, only);
 	for (i = 0; !ret && i < list->count; i++) {
-		struct mrf_vnl_dev *dev = &list->devs[i];
-
-		/*
-		 * A value that the kernel does not send stays unset, and the path's state
-		 * says so.
-		 */
-		if (ask_about(sk, dev->index, &of_driver, on_detail, dev) == -FI_ENOMEM ||
-		    ask_about(sk, dev->index, &of_port, on_detail, dev) == -FI_ENOMEM)
+		if (ask_details(sk, &list->devs[i]) == -FI_ENOMEM)
 			ret = -FI_ENOMEM;
 	}
 	return ret;
@@ -182,7 +211,7 @@ static struct nl_sock *connect_rdma(int *err)
 	return NULL;
 }
 
-int mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count)
+int mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count, const struct mrf_vnl_netdevs *only)
 {
 	struct dev_list list = { 0 };
 	int ret;
@@ -191,7 +220,7 @@ int mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count)
 	mrf_slow_call();
 	if (!sk)
 		return ret;
-	ret = ask_devs(sk, &list);
+	ret = ask_devs(sk, &list, only);
 	nl_socket_free(sk);
 	if (ret) {
 		free(list.devs);
@@ -270,7 +299,7 @@ static int on_stat(struct nl_msg *msg, void *arg)
 static int ask_index(struct nl_sock *sk, struct search *dev)
 {
 	struct nl_msg *msg = nlmsg_alloc_simple(NLDEV_TYPE(RDMA_NLDEV_CMD_GET), NLM_F_DUMP);
-	int ret = msg ? ask(sk, msg, on_name, dev) : -FI_ENOMEM;
+	int ret = msg ? mrf_vnl_ask(sk, msg, on_name, dev) : -FI_ENOMEM;
 
 	return ret || dev->found ? ret : -FI_ENODEV;
 }
@@ -292,109 +321,4 @@ int mrf_vnl_retries(const char *name, uint64_t *count)
 	if (!ret)
 		*count = stat.value;
 	return ret;
-}
-
-/* --- addresses of the network interfaces ----------------------------------- */
-
-static unsigned mask_bits(const struct sockaddr *mask)
-{
-	unsigned bits = 0;
-	size_t len;
-	const uint8_t *bytes = mrf_addr_host(mask, &len);
-
-	while (len--)
-		bits += (unsigned)__builtin_popcount(*bytes++);
-	return bits;
-}
-
-/* False: not an IP address. */
-static bool read_ifaddr(const struct ifaddrs *ifa, struct mrf_vnl_ifaddr *out)
-{
-	if (!ifa->ifa_addr || !ifa->ifa_netmask ||
-	    !mrf_addr_set(&out->addr, ifa->ifa_addr, SIZE_MAX))
-		return false;
-	out->prefix = mask_bits(ifa->ifa_netmask);
-	/* An IPv4 address's name may be an alias label such as "eth0:1". */
-	snprintf(out->netdev, sizeof(out->netdev), "%.*s", (int)strcspn(ifa->ifa_name, ":"),
-		 ifa->ifa_name);
-	out->loopback = ifa->ifa_flags & IFF_LOOPBACK;
-	return true;
-}
-
-/* Addresses, to be marked. */
-struct addr_list {
-	struct mrf_vnl_ifaddr *addrs;
-	size_t count;
-};
-
-bool mrf_vnl_parse_peer(struct nlmsghdr *hdr, struct in_addr *own)
-{
-	struct nlattr *tb[IFA_MAX + 1], *local, *address;
-
-	if (nlmsg_parse(hdr, sizeof(struct ifaddrmsg), tb, IFA_MAX, NULL))
-		return false;
-	local = tb[IFA_LOCAL];
-	address = tb[IFA_ADDRESS];
-	if (!local || !address || nla_len(local) != sizeof(*own) ||
-	    nla_len(address) != sizeof(*own))
-		return false;
-	memcpy(own, nla_data(local), sizeof(*own));
-	return memcmp(own, nla_data(address), sizeof(*own)) != 0;
-}
-
-static int on_address(struct nl_msg *msg, void *arg)
-{
-	struct addr_list *list = arg;
-	struct in_addr own;
-	size_t i;
-
-	for (i = 0; mrf_vnl_parse_peer(nlmsg_hdr(msg), &own) && i < list->count; i++) {
-		if (list->addrs[i].addr.sa.sa_family == AF_INET &&
-		    list->addrs[i].addr.in.sin_addr.s_addr == own.s_addr)
-			list->addrs[i].peer = true;
-	}
-	return NL_OK;
-}
-
-/* getifaddrs does not tell an address of the peer from one for broadcasts. */
-static void mark_peers(struct addr_list *list)
-{
-	const struct ifaddrmsg all = { .ifa_family = AF_INET };
-	struct nl_sock *sk = nl_socket_alloc();
-	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETADDR, NLM_F_DUMP);
-
-	if (sk && msg && !nl_connect(sk, NETLINK_ROUTE) &&
-	    !nlmsg_append(msg, (void *)&all, sizeof(all), NLMSG_ALIGNTO)) {
-		ask(sk, msg, on_address, list);
-		msg = NULL;
-	}
-	nlmsg_free(msg);
-	nl_socket_free(sk);
-}
-
-int mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
-{
-	struct ifaddrs *all, *ifa;
-	struct mrf_vnl_ifaddr *out;
-	size_t n = 0;
-
-	mrf_slow_call();
-	if (getifaddrs(&all))
-		return -errno;
-	for (ifa = all; ifa; ifa = ifa->ifa_next)
-		n++;
-	out = calloc(n ? n : 1, sizeof(*out));
-	if (!out) {
-		freeifaddrs(all);
-		return -FI_ENOMEM;
-	}
-	for (n = 0, ifa = all; ifa; ifa = ifa->ifa_next) {
-		if (read_ifaddr(ifa, &out[n]))
-			n++;
-	}
-	freeifaddrs(all);
-	mark_peers(&(struct addr_list){ out, n });
-	*addrs = out;
-	*count = n;
-	return 0;
 }

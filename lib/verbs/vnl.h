@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel says of RDMA devices and IP addresses, over RDMA netlink and without
- * opening a device: a few system calls, and no privilege is needed. No state is kept
- * between calls, nothing is logged; any thread may call.
+ * What the kernel says of RDMA devices, over RDMA netlink and without opening a device: a few
+ * system calls, and no privilege is needed. Nothing is kept between calls but what a device does not
+ * change (vnl_kept.h); nothing is logged; any thread may call.
  */
 #ifndef MRF_VERBS_VNL_H
 #define MRF_VERBS_VNL_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "base/addr.h"
+#include <netlink/netlink.h>
 
 /* A device as the kernel describes it. */
 struct mrf_vnl_dev {
@@ -21,24 +21,21 @@ struct mrf_vnl_dev {
 	bool has_driver;
 	uint64_t driver;     /* RDMA_DRIVER_*, valid with has_driver */
 	unsigned port_state; /* IBV_PORT_* */
+	size_t rate;	     /* bits per second; 0: unknown */
 };
 
-/* An address of a network interface. */
-struct mrf_vnl_ifaddr {
-	char netdev[16];
-	union mrf_addr addr; /* port 0 */
-	unsigned prefix;     /* bits of the network part */
-	bool loopback;	     /* of the interface */
-	bool peer;	     /* has the address of its peer beside it (ip address add ... peer) */
+/* Network interfaces, by their index. */
+struct mrf_vnl_netdevs {
+	uint32_t *ifindex;
+	size_t count;
 };
 
 /*
- * All devices, in the kernel's order, and all IP addresses of the network interfaces, IPv4
- * before IPv6. The caller frees the array, which is NULL when *count is 0. -FI_ENOSYS:
- * this kernel has no RDMA subsystem loaded; -FI_ENOMEM; or the kernel's error.
+ * All devices, in the kernel's order; with only, those may be missing that are known to be on another
+ * interface. The caller frees the array, which is NULL when *count is 0.
+ * -FI_ENOSYS: this kernel has no RDMA subsystem loaded; -FI_ENOMEM; or the kernel's error.
  */
-int mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count);
-int mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count);
+int mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count, const struct mrf_vnl_netdevs *only);
 
 /*
  * Counts how often the queue pairs of the named device began to resend unacknowledged
@@ -56,10 +53,10 @@ bool mrf_vnl_parse_retries(const void *attrs, size_t len, uint64_t *count);
  */
 bool mrf_vnl_parse(const void *attrs, size_t len, struct mrf_vnl_dev *dev);
 
-struct in_addr;
-struct nlmsghdr;
-
-/* Is this, of the kernel's answers to RTM_GETADDR, an IPv4 address *own that has a peer beside it? */
-bool mrf_vnl_parse_peer(struct nlmsghdr *hdr, struct in_addr *own);
+/*
+ * Sends msg, which it frees, and feeds the answers to visit. -FI_EIO: the kernel refused, or did not
+ * answer.
+ */
+int mrf_vnl_ask(struct nl_sock *sk, struct nl_msg *msg, nl_recvmsg_msg_cb_t visit, void *arg);
 
 #endif

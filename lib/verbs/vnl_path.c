@@ -110,6 +110,7 @@ static void add_addr(struct path_list *list, const struct mrf_vnl_dev *dev,
 
 	path->addr = addr->addr;
 	path->prefix = addr->prefix;
+	path->mtu = addr->mtu;
 	if (state == MRF_VNL_ABOVE)
 		snprintf(path->above, sizeof(path->above), "%s", addr->netdev);
 }
@@ -148,32 +149,72 @@ static void add_dev(struct path_list *list, const struct mrf_vnl_dev *dev,
 		add_path(list, dev, state == MRF_VNL_USABLE ? MRF_VNL_NO_ADDRESS : state);
 }
 
-int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count, bool above)
-{
-	struct mrf_vnl_ifaddr *addrs = NULL;
-	struct mrf_vnl_dev *devs = NULL;
-	struct path_list list = { 0 };
-	size_t ndevs = 0, naddrs = 0, i;
-	int ret = mrf_vnl_devs(&devs, &ndevs);
+/* What paths are made of. */
+struct parts {
+	struct mrf_vnl_dev *devs;
+	struct mrf_vnl_ifaddr *addrs;
+	size_t ndevs, naddrs;
+};
 
-	if (!ret && ndevs)
-		ret = mrf_vnl_ifaddrs(&addrs, &naddrs);
+/* The devices on the interfaces that have a named address; others cost a question each. */
+static int find_only(struct parts *parts, const struct mrf_vnl_only *only)
+{
+	struct mrf_vnl_netdevs netdevs = { 0 };
+	size_t i;
+	int ret = mrf_vnl_ifaddrs(&parts->addrs, &parts->naddrs);
+
 	if (ret)
-		goto out_free;
-	list.paths = calloc(ndevs * (naddrs + 1) + 1, sizeof(*list.paths));
-	if (!list.paths) {
-		ret = -FI_ENOMEM;
-		goto out_free;
+		return ret;
+	netdevs.ifindex = calloc(parts->naddrs + 1, sizeof(*netdevs.ifindex));
+	if (!netdevs.ifindex)
+		return -FI_ENOMEM;
+	for (i = 0; i < parts->naddrs; i++) {
+		if (only->names(only, &parts->addrs[i].addr))
+			netdevs.ifindex[netdevs.count++] = parts->addrs[i].ifindex;
 	}
-	for (i = 0; i < ndevs; i++) {
-		add_dev(&list, &devs[i], addrs, naddrs);
-		if (above && dev_state(&devs[i]) == MRF_VNL_USABLE)
-			add_above(&list, &devs[i], addrs, naddrs);
+	ret = mrf_vnl_devs(&parts->devs, &parts->ndevs, &netdevs);
+	free(netdevs.ifindex);
+	return ret;
+}
+
+static int find_every(struct parts *parts)
+{
+	int ret = mrf_vnl_devs(&parts->devs, &parts->ndevs, NULL);
+
+	if (!ret && parts->ndevs)
+		ret = mrf_vnl_ifaddrs(&parts->addrs, &parts->naddrs);
+	return ret;
+}
+
+static int make_paths(const struct parts *parts, bool above, struct path_list *list)
+{
+	const struct mrf_vnl_dev *dev;
+
+	list->paths = calloc(parts->ndevs * (parts->naddrs + 1) + 1, sizeof(*list->paths));
+	if (!list->paths)
+		return -FI_ENOMEM;
+	for (dev = parts->devs; dev < parts->devs + parts->ndevs; dev++) {
+		add_dev(list, dev, parts->addrs, parts->naddrs);
+		if (above && dev_state(dev) == MRF_VNL_USABLE)
+			add_above(list, dev, parts->addrs, parts->naddrs);
 	}
-	*paths = list.paths;
-	*count = list.count;
-out_free:
-	free(addrs);
-	free(devs);
+	return 0;
+}
+
+int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count, bool above,
+		  const struct mrf_vnl_only *only)
+{
+	struct path_list list = { 0 };
+	struct parts parts = { 0 };
+	int ret = only ? find_only(&parts, only) : find_every(&parts);
+
+	if (!ret)
+		ret = make_paths(&parts, above, &list);
+	if (!ret) {
+		*paths = list.paths;
+		*count = list.count;
+	}
+	free(parts.addrs);
+	free(parts.devs);
 	return ret;
 }

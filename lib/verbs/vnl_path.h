@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Finds the soft-RoCE devices and the IP addresses through which they are reached. No
- * state is kept between calls; any thread may call.
+ * Finds the soft-RoCE devices and the IP addresses through which they are reached. Any thread may
+ * call.
  */
 #ifndef MRF_VERBS_VNL_PATH_H
 #define MRF_VERBS_VNL_PATH_H
 
 #include <stddef.h>
 #include "verbs/vnl.h"
+#include "verbs/vnl_addr.h"
 
 enum mrf_vnl_state {
 	MRF_VNL_USABLE,
@@ -26,9 +27,14 @@ enum mrf_vnl_state {
 struct mrf_vnl_path {
 	enum mrf_vnl_state state;
 	struct mrf_vnl_dev dev;
-	union mrf_addr addr; /* zeroed unless USABLE, PEER or ABOVE */
-	unsigned prefix;
-	char above[16]; /* the address's interface, if ABOVE */
+	union mrf_addr addr;  /* zeroed unless USABLE, PEER or ABOVE */
+	unsigned prefix, mtu; /* as in struct mrf_vnl_ifaddr */
+	char above[16];	      /* the address's interface, if ABOVE */
+};
+
+/* Names addresses. */
+struct mrf_vnl_only {
+	bool (*names)(const struct mrf_vnl_only *only, const union mrf_addr *addr);
 };
 
 /* The code of the line that says it, as in MRF-E1045. */
@@ -39,9 +45,11 @@ void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len);
 /*
  * All paths, in the order of mrf_vnl_devs and mrf_vnl_ifaddrs; a device that cannot be
  * used has one path that says why. above: also those that are ABOVE, which takes a system call for
- * each device and each address that is not the device's. The caller frees *paths. The errors of
- * these two, or -FI_ENOMEM. Logs nothing.
+ * each device and each address that is not the device's. With only, devices may be missing that have
+ * no address among those that it names. The caller frees *paths. The errors of these two, or
+ * -FI_ENOMEM. Logs nothing.
  */
-int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count, bool above);
+int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count, bool above,
+		  const struct mrf_vnl_only *only);
 
 #endif

@@ -12,16 +12,21 @@
 static struct {
 	int (*devs)(struct mrf_vnl_dev **devs, size_t *count);
 	int (*ifaddrs)(struct mrf_vnl_ifaddr **addrs, size_t *count);
+	const struct mrf_vnl_netdevs *only; /* of the present call of devs */
 } fake_vnl;
 
-int __real_mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count);
-int __wrap_mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count);
+int __real_mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count,
+			const struct mrf_vnl_netdevs *only);
+int __wrap_mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count,
+			const struct mrf_vnl_netdevs *only);
 int __real_mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count);
 int __wrap_mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count);
 
-int __wrap_mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count)
+int __wrap_mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count,
+			const struct mrf_vnl_netdevs *only)
 {
-	return (fake_vnl.devs ? fake_vnl.devs : __real_mrf_vnl_devs)(devs, count);
+	fake_vnl.only = only;
+	return fake_vnl.devs ? fake_vnl.devs(devs, count) : __real_mrf_vnl_devs(devs, count, only);
 }
 
 int __wrap_mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)

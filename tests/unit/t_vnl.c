@@ -4,11 +4,14 @@
 #include <infiniband/verbs.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/rdma_netlink.h>
 #include "../fake/fake_vnl.h"
 #include "unit.h"
+#include "base/compiler.h"
+#include "verbs/vnl_kept.h"
 
 /* --- what the kernel is made to say ---------------------------------------- */
 
@@ -18,6 +21,8 @@ static struct {
 	struct mrf_vnl_ifaddr addrs[8];
 	size_t naddrs;
 	int devs_err, addrs_err;
+	size_t asked_only; /* interfaces; SIZE_MAX: any */
+	uint32_t asked_first;
 } world;
 
 static int copy_out(void **out, size_t *count, const void *from, size_t n, size_t size)
@@ -31,7 +36,11 @@ static int copy_out(void **out, size_t *count, const void *from, size_t n, size_
 
 static int fake_devs(struct mrf_vnl_dev **devs, size_t *count)
 {
+	const struct mrf_vnl_netdevs *only = fake_vnl.only;
 	void *out;
+
+	world.asked_only = only ? only->count : SIZE_MAX;
+	world.asked_first = world.asked_only - 1 < SIZE_MAX - 1 ? only->ifindex[0] : 0;
 
 	if (world.devs_err)
 		return world.devs_err;
@@ -91,7 +100,7 @@ static enum mrf_vnl_state only_state(void)
 	enum mrf_vnl_state state;
 	size_t count;
 
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true, NULL), 0);
 	ck_assert_uint_eq(count, 1);
 	state = paths[0].state;
 	free(paths);
@@ -112,7 +121,7 @@ START_TEST(vnl_gives_one_path_for_each_address_of_a_device)
 	add_addr("dummy0", "10.99.1.2", 32);
 	add_addr("dummy0", "fd00:99::1", 64);
 	add_addr("dummy0", "fe80::1", 64);
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true, NULL), 0);
 	ck_assert_uint_eq(count, 3);
 	ck_assert_int_eq(paths[0].state, MRF_VNL_USABLE);
 	ck_assert_str_eq(paths[0].dev.name, "rxe0");
@@ -136,7 +145,7 @@ START_TEST(vnl_keeps_the_devices_apart)
 	add_addr("eth0", "192.0.2.7", 24);
 	add_addr("eth1", "192.0.2.8", 24);
 	add_addr("dummy0", "10.99.1.1", 24);
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true, NULL), 0);
 	ck_assert_uint_eq(count, 3);
 	ck_assert_uint_eq(paths[0].addr.in.sin_addr.s_addr, htonl(0x0a630101));
 	ck_assert_int_eq(paths[1].state, MRF_VNL_NOT_RXE);
@@ -186,7 +195,7 @@ START_TEST(vnl_does_not_offer_an_address_with_a_peer)
 	add_addr("dummy0", "10.7.7.7", 32)->peer = true;
 	ck_assert_int_eq(only_state(), MRF_VNL_PEER);
 	add_addr("dummy0", "10.99.1.1", 24);
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true, NULL), 0);
 	ck_assert_uint_eq(count, 2);
 	ck_assert_int_eq(paths[0].state, MRF_VNL_PEER);
 	ck_assert_uint_eq(paths[0].addr.in.sin_addr.s_addr, htonl(0x0a070707));
@@ -222,7 +231,7 @@ START_TEST(vnl_does_not_offer_an_address_of_a_vlan_above)
 	add_addr("dummy0", "10.99.1.1", 24);
 	add_addr("eth1", "192.0.2.1", 24);
 	add_addr("dummy0.5", "10.5.5.5", 24);
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true, NULL), 0);
 	ck_assert_uint_eq(count, 2);
 	ck_assert_int_eq(paths[0].state, MRF_VNL_USABLE);
 	ck_assert_int_eq(paths[1].state, MRF_VNL_ABOVE);
@@ -230,7 +239,7 @@ START_TEST(vnl_does_not_offer_an_address_of_a_vlan_above)
 	mrf_vnl_why(&paths[1], why, sizeof(why));
 	ck_assert_ptr_nonnull(strstr(why, "belongs to dummy0.5"));
 	free(paths);
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, false), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, false, NULL), 0);
 	ck_assert_uint_eq(count, 1);
 	free(paths);
 	upper = NULL;
@@ -243,7 +252,7 @@ START_TEST(vnl_without_devices_gives_no_paths)
 	size_t count = 7;
 
 	world.addrs_err = -FI_EIO; /* not even asked */
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), 0);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true, NULL), 0);
 	ck_assert_uint_eq(count, 0);
 	free(paths);
 }
@@ -255,11 +264,11 @@ START_TEST(vnl_passes_on_what_a_look_up_answers)
 	size_t count = 7;
 
 	world.devs_err = -FI_ENOSYS;
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), -FI_ENOSYS);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true, NULL), -FI_ENOSYS);
 	world.devs_err = 0;
 	world.addrs_err = -FI_ENOMEM;
 	add_dev("rxe0", "dummy0");
-	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true), -FI_ENOMEM);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, true, NULL), -FI_ENOMEM);
 	ck_assert_ptr_null(paths);
 	ck_assert_uint_eq(count, 7);
 }
@@ -373,33 +382,85 @@ START_TEST(vnl_reads_a_port)
 }
 END_TEST
 
-static bool has_peer(const char *local, const char *address, struct in_addr *own)
+/* What is read of an answer to RTM_GETADDR. local may be NULL. */
+static bool read_addr(int family, const char *local, const char *address,
+		      struct mrf_vnl_ifaddr *out)
 {
-	const struct ifaddrmsg head = { .ifa_family = AF_INET };
+	const struct ifaddrmsg head = { .ifa_family = (uint8_t)family,
+					.ifa_prefixlen = 20,
+					.ifa_index = 7 };
 	struct nl_msg *msg = nlmsg_alloc_simple(RTM_NEWADDR, 0);
-	struct in_addr a, b;
-	bool has;
+	int len = family == AF_INET ? 4 : 16;
+	uint8_t bytes[16];
+	bool read;
 
 	nlmsg_append(msg, (void *)&head, sizeof(head), NLMSG_ALIGNTO);
-	ck_assert_int_eq(inet_pton(AF_INET, address, &a), 1);
-	nla_put(msg, IFA_ADDRESS, sizeof(a), &a);
+	ck_assert_int_eq(inet_pton(family, address, bytes), 1);
+	nla_put(msg, IFA_ADDRESS, len, bytes);
 	if (local) {
-		ck_assert_int_eq(inet_pton(AF_INET, local, &b), 1);
-		nla_put(msg, IFA_LOCAL, sizeof(b), &b);
+		ck_assert_int_eq(inet_pton(family, local, bytes), 1);
+		nla_put(msg, IFA_LOCAL, len, bytes);
 	}
-	has = mrf_vnl_parse_peer(nlmsg_hdr(msg), own);
+	read = mrf_vnl_parse_addr(nlmsg_hdr(msg), out);
 	nlmsg_free(msg);
-	return has;
+	return read;
+}
+
+static void want_addr(const struct mrf_vnl_ifaddr *addr, const char *text)
+{
+	char got[MRF_ADDR_TEXT];
+
+	ck_assert_str_eq(mrf_addr_text(&addr->addr, got, sizeof(got)), text);
+	ck_assert_uint_eq(addr->prefix, 20);
+	ck_assert_uint_eq(addr->ifindex, 7);
 }
 
 START_TEST(vnl_tells_an_address_with_a_peer_from_others)
 {
-	struct in_addr own = { 0 };
+	struct mrf_vnl_ifaddr addr;
 
-	ck_assert(has_peer("10.7.7.7", "10.7.7.8", &own));
-	ck_assert_uint_eq(own.s_addr, htonl(0x0a070707));
-	ck_assert(!has_peer("10.7.7.7", "10.7.7.7", &own));
-	ck_assert(!has_peer(NULL, "10.7.7.7", &own));
+	ck_assert(read_addr(AF_INET, "10.7.7.7", "10.7.7.8", &addr));
+	want_addr(&addr, "10.7.7.7:0");
+	ck_assert(addr.peer);
+	ck_assert(read_addr(AF_INET, "10.7.7.7", "10.7.7.7", &addr));
+	ck_assert(!addr.peer);
+	ck_assert(read_addr(AF_INET, NULL, "10.7.7.9", &addr));
+	want_addr(&addr, "10.7.7.9:0");
+	ck_assert(!addr.peer);
+}
+END_TEST
+
+START_TEST(vnl_reads_addresses_of_ipv6)
+{
+	struct mrf_vnl_ifaddr addr;
+
+	ck_assert(read_addr(AF_INET6, NULL, "fd00::1", &addr));
+	want_addr(&addr, "[fd00::1]:0");
+	ck_assert_uint_eq(addr.addr.in6.sin6_scope_id, 0);
+	ck_assert(read_addr(AF_INET6, "fd00::2", "fd00::3", &addr));
+	want_addr(&addr, "[fd00::2]:0");
+	ck_assert(!addr.peer);
+	ck_assert(read_addr(AF_INET6, NULL, "fe80::1", &addr));
+	ck_assert_uint_eq(addr.addr.in6.sin6_scope_id, 7);
+}
+END_TEST
+
+START_TEST(vnl_passes_over_what_is_no_address_of_ip)
+{
+	struct ifaddrmsg head = { .ifa_family = AF_INET, .ifa_index = 7 };
+	struct mrf_vnl_ifaddr addr;
+	struct nl_msg *msg;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		head.ifa_family = i ? AF_INET : AF_UNIX;
+		msg = nlmsg_alloc_simple(RTM_NEWADDR, 0);
+		nlmsg_append(msg, &head, sizeof(head), NLMSG_ALIGNTO);
+		if (i < 2)
+			nla_put(msg, IFA_LOCAL, i ? 3 : 4, "abc");
+		ck_assert(!mrf_vnl_parse_addr(nlmsg_hdr(msg), &addr));
+		nlmsg_free(msg);
+	}
 }
 END_TEST
 
@@ -457,7 +518,7 @@ START_TEST(vnl_asks_the_real_kernel)
 {
 	struct mrf_vnl_dev *devs = NULL;
 	size_t count = 0, i;
-	int ret = __real_mrf_vnl_devs(&devs, &count);
+	int ret = __real_mrf_vnl_devs(&devs, &count, NULL);
 
 	/* -FI_ENOSYS is a kernel without RDMA: nothing more can be seen there. */
 	ck_assert(ret == 0 || ret == -FI_ENOSYS);
@@ -481,10 +542,102 @@ START_TEST(vnl_finds_the_loopback_address_of_this_machine)
 		found = true;
 		ck_assert(addrs[i].loopback);
 		ck_assert_str_eq(addrs[i].netdev, "lo");
+		ck_assert_uint_gt(addrs[i].mtu, 1000);
 		ck_assert_uint_eq(addrs[i].prefix, 8);
 	}
 	ck_assert(found);
 	free(addrs);
+}
+END_TEST
+
+/* --- what is kept of a device ------------------------------------------------ */
+
+static struct mrf_vnl_dev bare_dev(uint32_t index, const char *name, uint32_t ifindex)
+{
+	struct mrf_vnl_dev dev = { .index = index, .ifindex = ifindex, .netdev = "mrf-none" };
+
+	snprintf(dev.name, sizeof(dev.name), "%s", name);
+	return dev;
+}
+
+START_TEST(vnl_keeps_the_driver_of_a_device)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct mrf_vnl_dev dev = bare_dev(5, "mrf5", 17), again = bare_dev(5, "mrf5", 17);
+
+	ck_assert(!mrf_vnl_kept_find(fd, &again));
+	/* Without a driver there is nothing to keep. */
+	mrf_vnl_kept_add(fd, &dev);
+	ck_assert(!mrf_vnl_kept_find(fd, &again));
+	dev.has_driver = true;
+	dev.driver = 99;
+	mrf_vnl_kept_add(fd, &dev);
+	ck_assert(mrf_vnl_kept_find(fd, &again));
+	ck_assert(again.has_driver);
+	ck_assert_uint_eq(again.driver, 99);
+	ck_assert_uint_eq(mrf_vnl_kept_ifindex(&again), 17);
+	close(fd);
+}
+END_TEST
+
+START_TEST(vnl_does_not_mistake_a_device_for_another)
+{
+	static const struct {
+		uint32_t index, ifindex;
+		const char *name;
+	} others[] = { { 5 + 64, 17, "mrf5" }, { 5, 17, "mrf6" }, { 5, 18, "mrf5" } };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct mrf_vnl_dev dev = bare_dev(5, "mrf5", 17), other;
+	size_t i;
+
+	dev.has_driver = true;
+	mrf_vnl_kept_add(fd, &dev);
+	for (i = 0; i < MRF_ARRAY_SIZE(others); i++) {
+		other = bare_dev(others[i].index, others[i].name, others[i].ifindex);
+		ck_assert(!mrf_vnl_kept_find(fd, &other));
+		ck_assert(!other.has_driver);
+	}
+	/* The interface is what the caller of this does not know. */
+	ck_assert_uint_eq(mrf_vnl_kept_ifindex(&other), 17);
+	other = bare_dev(5, "mrf6", 0);
+	ck_assert_uint_eq(mrf_vnl_kept_ifindex(&other), 0);
+	/* The one with the same place takes it. */
+	other = bare_dev(5 + 64, "mrf7", 20);
+	other.has_driver = true;
+	mrf_vnl_kept_add(fd, &other);
+	ck_assert(!mrf_vnl_kept_find(fd, &dev));
+	ck_assert(mrf_vnl_kept_find(fd, &other));
+	close(fd);
+}
+END_TEST
+
+/* --- with addresses named ------------------------------------------------------ */
+
+static bool names_ten(const struct mrf_vnl_only *only, const union mrf_addr *addr)
+{
+	(void)only;
+	return addr->sa.sa_family == AF_INET && ntohl(addr->in.sin_addr.s_addr) >> 24 == 10;
+}
+
+START_TEST(vnl_asks_about_the_interfaces_of_named_addresses)
+{
+	const struct mrf_vnl_only only = { names_ten };
+	struct mrf_vnl_path *paths;
+	size_t count;
+
+	add_dev("rxe0", "dummy0");
+	add_addr("eth0", "192.0.2.7", 24)->ifindex = 3;
+	add_addr("dummy0", "10.99.1.1", 24)->ifindex = 4;
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, false, NULL), 0);
+	ck_assert_uint_eq(world.asked_only, SIZE_MAX);
+	free(paths);
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, false, &only), 0);
+	ck_assert_uint_eq(world.asked_only, 1);
+	ck_assert_uint_eq(world.asked_first, 4);
+	ck_assert_uint_eq(count, 1);
+	free(paths);
+	world.addrs_err = -FI_ENOMEM;
+	ck_assert_int_eq(mrf_vnl_paths(&paths, &count, false, &only), -FI_ENOMEM);
 }
 END_TEST
 
@@ -494,6 +647,9 @@ static TCase *tcase_paths(void)
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, vnl_gives_one_path_for_each_address_of_a_device);
+	tcase_add_test(tc, vnl_asks_about_the_interfaces_of_named_addresses);
+	tcase_add_test(tc, vnl_keeps_the_driver_of_a_device);
+	tcase_add_test(tc, vnl_does_not_mistake_a_device_for_another);
 	tcase_add_test(tc, vnl_keeps_the_devices_apart);
 	tcase_add_test(tc, vnl_says_why_a_device_cannot_be_used);
 	tcase_add_test(tc, vnl_leaves_out_link_local_addresses);
@@ -512,6 +668,8 @@ static TCase *tcase_parse(void)
 	tcase_add_test(tc, vnl_reads_a_device);
 	tcase_add_test(tc, vnl_reads_a_port);
 	tcase_add_test(tc, vnl_tells_an_address_with_a_peer_from_others);
+	tcase_add_test(tc, vnl_reads_addresses_of_ipv6);
+	tcase_add_test(tc, vnl_passes_over_what_is_no_address_of_ip);
 	tcase_add_test(tc, vnl_reads_the_driver_in_either_width);
 	tcase_add_test(tc, vnl_passes_over_attributes_of_a_wrong_size);
 	tcase_add_test(tc, vnl_finds_how_often_a_device_sent_again);

@@ -60,7 +60,9 @@ int fab_open_domain(struct fab *fab, const struct fab_lib *lib, int mr_mode, uin
 static int open_endpoint(struct fab *fab)
 {
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT, .size = 256 };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT,
+				      .size = 256,
+				      .wait_obj = fab->waits ? FI_WAIT_UNSPEC : FI_WAIT_NONE };
 	int ret = fi_av_open(fab->domain, &av_attr, &fab->av, NULL);
 
 	if (!ret)
@@ -177,6 +179,9 @@ static int start_one(struct fab *fab, const struct work_access *work, void *desc
 	else if (work->fetch_add)
 		ret = fi_fetch_atomic(fab->ep, one, 1, one_desc, work->buf, desc, fab->peer,
 				      remote->addr, remote->key, FI_UINT64, FI_SUM, context);
+	else if (work->use_imm)
+		ret = fi_writedata(fab->ep, work->buf, work->len, desc, 1, fab->peer, remote->addr,
+				   remote->key, context);
 	else
 		ret = work->write ? fi_write(fab->ep, work->buf, work->len, desc, fab->peer,
 					     remote->addr, remote->key, context)

@@ -36,6 +36,7 @@ struct fab {
 	struct fid_ep *ep;
 	struct fid_mr *mr;     /* of the buffer that takes part in accesses */
 	struct fid_cntr *cntr; /* of writes to mr by peers, with the capability */
+	int waits;	       /* set before: threads may sleep in fi_cq_sread */
 	struct fid_mr *one;    /* of the operand of atomic operations */
 	fi_addr_t peer;
 	uint64_t next_key;

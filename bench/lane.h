@@ -36,7 +36,7 @@ struct lanes {
 	struct fab_lib other;
 	/* Apart from the lanes: writes that the target counts; see part_event.c. */
 	struct raw event_raw;
-	struct fab event_fab;
+	struct fab event_fab, asleep_fab;
 	/* Likewise: atomic operations that the device has not got; see part_agent.c. */
 	struct fab agent_fab[2];
 	/* Likewise: one that has more and more peers; see part_peers.c. */

@@ -34,7 +34,7 @@ struct work_access {
 	int op;		/* ... of this type there; 0, FI_INT8: none */
 	int yield;	/* while nothing is done, others may run */
 	int use_inline; /* raw: the data travels in the work request */
-	int use_imm;	/* raw: with immediate data, which the target takes */
+	int use_imm;	/* not other libraries: with data, which the target takes */
 	int inject;	/* libraries: all but the last of those in flight are injected */
 	int use_desc;	/* the local buffer is registered, say where; raw always does */
 };

@@ -17,13 +17,12 @@
 
 /* --- progress ------------------------------------------------------------------------------ */
 
-static void source_arm(struct mrf_source *source)
+static void source_arm(struct mrf_source *source, bool fired)
 {
 	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
 
 	mrf_lock_take(&ep->lock);
-	mrf_vcq_ack(ep->scq);
-	mrf_vcq_arm(ep->scq);
+	mrf_vcq_rearm(ep->scq, fired);
 	mrf_lock_release(&ep->lock);
 }
 

@@ -51,8 +51,7 @@ static void cq_has_news(void *watcher)
 	mrf_lock_take(&ep->lock);
 	ep->watched = false;
 	/* Other threads may wait for the queue, too, so it is armed again. */
-	mrf_vcq_ack(ep->scq);
-	mrf_vcq_arm(ep->scq);
+	mrf_vcq_rearm(ep->scq, true);
 	mrf_peer_progress_locked(ep);
 	advance_watching_locked(ep);
 	mrf_service_leave(ep);

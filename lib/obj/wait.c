@@ -239,14 +239,14 @@ void mrf_wait_unlink(struct mrf_wait_link *link)
 	mrf_lock_release(&wait->lock);
 }
 
-static void arm_bell(struct mrf_wait *wait, struct mrf_bell *bell)
+static void arm_bell(struct mrf_wait *wait, struct mrf_bell *bell, bool fired)
 {
 	mrf_bell_silence(bell);
 	mrf_lock_take(&wait->lock);
 	mrf_list_each (node, &wait->links) {
 		struct mrf_wait_link *link = mrf_list_entry(node, struct mrf_wait_link, node);
 
-		link->source->arm(link->source);
+		link->source->arm(link->source, fired);
 	}
 	mrf_lock_release(&wait->lock);
 }
@@ -294,6 +294,7 @@ struct sleep {
 	struct mrf_wait *wait;
 	struct mrf_sleeper *sleeper;
 	int cancel; /* whether it may be cancelled, as the application has it */
+	bool fired; /* by a source, since they were armed */
 };
 
 static void cancelled(void *arg)
@@ -316,6 +317,7 @@ static __attribute__((noinline)) int poll_for(struct sleep *s, int ms)
 	ret = poll(fds, MRF_ARRAY_SIZE(fds), ms);
 	if (ret < 0)
 		ret = -errno;
+	s->fired = fds[1].revents;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ignored);
 	pthread_cleanup_pop(0);
 	return ret;
@@ -365,7 +367,7 @@ static ssize_t sleep_until(struct sleep *s, uint64_t deadline, ssize_t (*attempt
 	if (!s->sleeper)
 		return -errno;
 	do {
-		arm_bell(s->wait, &s->sleeper->bell);
+		arm_bell(s->wait, &s->sleeper->bell, s->fired);
 		mrf_wait_poll(s->wait);
 		ret = attempt(arg);
 		if (ret != -FI_EAGAIN)
@@ -417,7 +419,7 @@ int mrf_wait_try(struct mrf_wait *wait)
 	ret = watch_wait(wait);
 	if (ret)
 		return ret;
-	arm_bell(wait, &wait->bell);
+	arm_bell(wait, &wait->bell, true);
 	mrf_wait_poll(wait);
 	return 0;
 }

@@ -29,9 +29,10 @@ struct mrf_source {
 	void (*poll)(struct mrf_source *source);
 	/*
 	 * Makes fd unreadable until the next event. Events that came before this call may
-	 * be missed, so the caller polls once more afterwards.
+	 * be missed, so the caller polls once more afterwards. fired: fd may be readable. If not,
+	 * a source that is armed already need do nothing.
 	 */
-	void (*arm)(struct mrf_source *source);
+	void (*arm)(struct mrf_source *source, bool fired);
 	/*
 	 * Does the work that poll left undone because it takes time; called without a lock.
 	 * NULL: poll never leaves any.

@@ -147,6 +147,8 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *out, int n)
 	got = ibv_poll_cq(cq->cq, n < POLL_BATCH ? n : POLL_BATCH, wc);
 	if (mrf_unlikely(got < 0))
 		return -FI_EIO;
+	if (got)
+		cq->armed = false;
 	for (i = 0; i < got; i++)
 		convert(&wc[i], &out[i]);
 	return got;
@@ -162,6 +164,15 @@ void mrf_vcq_arm(struct mrf_vcq *cq)
 			 "found when the application looks for them",
 			 err);
 	cq->deaf = err;
+	cq->armed = !err;
+}
+
+void mrf_vcq_rearm(struct mrf_vcq *cq, bool fired)
+{
+	if (cq->armed && !fired)
+		return;
+	mrf_vcq_ack(cq);
+	mrf_vcq_arm(cq);
 }
 
 struct mrf_vcq *mrf_vcq_ack_one(struct mrf_vcq *cq)

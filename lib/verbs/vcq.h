@@ -6,6 +6,7 @@
 #ifndef MRF_VERBS_VCQ_H
 #define MRF_VERBS_VCQ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +54,12 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n);
  * not.
  */
 void mrf_vcq_arm(struct mrf_vcq *cq);
+/*
+ * Takes the events off fd and arms the queue, unless it is armed still and nothing was taken out of
+ * it since, which costs no system call. fired: fd is readable, so that both have to be done. The
+ * caller serialises this with polling.
+ */
+void mrf_vcq_rearm(struct mrf_vcq *cq, bool fired);
 /* Takes the events off fd after it was readable, so that the queue can be armed again. */
 void mrf_vcq_ack(struct mrf_vcq *cq);
 /*

@@ -33,6 +33,7 @@ struct mrf_vcq {
 	struct ibv_comp_channel *channel; /* does not block */
 	bool own_channel;		  /* false: that of the queue it was opened beside */
 	bool deaf;			  /* the last arming failed; guarded like arming */
+	bool armed; /* and nothing was taken out since; likewise, and by polling */
 };
 
 /*

@@ -60,6 +60,7 @@ struct mrf_vcq {
 	size_t depth, head, tail;
 	int fd;
 	bool armed, stopped, deaf, spoilt;
+	bool rearmed;	       /* and nothing was polled since */
 	bool told;	       /* there is an event of this queue on fd */
 	struct mrf_list of_fd; /* all queues that share fd */
 };
@@ -816,6 +817,7 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n)
 		wc[got++] = cq->ring[cq->head++ % cq->depth];
 	while (cq->spoilt && got < n)
 		wc[got++] = (struct mrf_wc){ .wr_id = UINT64_MAX };
+	cq->rearmed &= !got;
 	leave();
 	return got;
 }
@@ -1421,10 +1423,23 @@ static void run_one(struct mrf_vcq *cq)
 void mrf_vcq_arm(struct mrf_vcq *cq)
 {
 	enter();
-	cq->armed = true;
+	cq->armed = cq->rearmed = true;
 	if (f.run_on_arm)
 		run_one(cq);
 	leave();
+}
+
+void mrf_vcq_rearm(struct mrf_vcq *cq, bool fired)
+{
+	bool rearmed;
+
+	enter();
+	rearmed = cq->rearmed;
+	leave();
+	if (rearmed && !fired)
+		return;
+	mrf_vcq_ack(cq);
+	mrf_vcq_arm(cq);
 }
 
 void fake_freeze(bool freeze)

@@ -126,9 +126,10 @@ static void poll_fails(struct mrf_source *source)
 	mrf_cntr_adderr(inner(), 1);
 }
 
-static void arm_nothing(struct mrf_source *source)
+static void arm_nothing(struct mrf_source *source, bool fired)
 {
 	(void)source;
+	(void)fired;
 }
 
 START_TEST(cntr_reads_poll_the_sources)

@@ -317,9 +317,10 @@ static void poll_counting(struct mrf_source *source)
 		put(77);
 }
 
-static void arm_nothing(struct mrf_source *source)
+static void arm_nothing(struct mrf_source *source, bool fired)
 {
 	(void)source;
+	(void)fired;
 }
 
 static struct mrf_source counting = { .poll = poll_counting, .arm = arm_nothing, .fd = -1 };

@@ -68,6 +68,7 @@ struct fake {
 	struct mrf_source source;
 	atomic_int polled;
 	atomic_int armed;
+	atomic_int fired; /* of these, after an event */
 	atomic_int work;  /* what a poll turned into progress */
 	atomic_bool hang; /* a poll or finish does not return while this is set */
 	atomic_int finished;
@@ -85,9 +86,12 @@ static void fake_poll(struct mrf_source *source)
 		atomic_fetch_add(&fake->work, (int)n);
 }
 
-static void fake_arm(struct mrf_source *source)
+static void fake_arm(struct mrf_source *source, bool fired)
 {
-	atomic_fetch_add(&mrf_container_of(source, struct fake, source)->armed, 1);
+	struct fake *fake = mrf_container_of(source, struct fake, source);
+
+	atomic_fetch_add(&fake->armed, 1);
+	atomic_fetch_add(&fake->fired, fired);
 }
 
 static void fake_finish(struct mrf_source *source)
@@ -541,9 +545,13 @@ START_TEST(wait_source_event_wakes_a_blocked_thread)
 	ck_assert_int_eq(mrf_wait_link(&wait, &link, &a.source), 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, block_thread, &b), 0);
 	await_waiters(&wait, 1);
+	ck_assert_int_eq(a.fired, 0);
 	fake_event(&a);
 	pthread_join(thread, NULL);
 	ck_assert_int_eq(b.ret, 7);
+	/* Armed before it slept, and after the event, by which it may have to sleep again. */
+	ck_assert_int_eq(a.armed, 2);
+	ck_assert_int_eq(a.fired, 1);
 	mrf_wait_unlink(&link);
 	mrf_wait_fini(&wait);
 	fake_fini(&a);

@@ -8,7 +8,10 @@
 
 struct mrf_queues_node mrf_queues_behind;
 
-/* --- growing -------------------------------------------------------------------------------- */
+/*
+ * --- growing
+ * --------------------------------------------------------------------------------
+ */
 
 void mrf_queues_init(struct mrf_queues *queues, const struct mrf_queues_salt *salt, bool by_source,
 		     bool by_tag, size_t offset)
@@ -86,7 +89,10 @@ static __attribute__((noinline)) void grow_some(struct mrf_queues *queues)
 		add_slot(queues);
 }
 
-/* --- items ------------------------------------------------------------------------------------ */
+/*
+ * --- items
+ * ------------------------------------------------------------------------------------
+ */
 
 static uint64_t serial_of(const struct mrf_queues *queues, struct mrf_list *line)
 {

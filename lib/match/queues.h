@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside lib/match: queues in a hash table. Items with the same source and the same tag are in one
- * queue, in the order of their serial numbers; a table may ignore the tag, or the source, of all its
- * items. Finding a queue and adding or removing an item take constant time, however many items and
- * queues there are.
+ * Inside lib/match: queues in a hash table. Items with the same source and the same tag
+ * are in one queue, in the order of their serial numbers; a table may ignore the tag, or
+ * the source, of all its items. Finding a queue and adding or removing an item take
+ * constant time, however many items and queues there are.
  *
- * The table owns its array of slots and nothing else. The array grows by one slot at a time, with
- * the number of queues, so that no call takes long; without memory it stays as it is, and the table
- * becomes slower. So nothing can fail. The hash is salted, because peers choose tags. The
- * caller serialises all calls.
+ * The table owns its array of slots and nothing else. The array grows by one slot at a
+ * time, with the number of queues, so that no call takes long; without memory it stays as
+ * it is, and the table becomes slower. So nothing can fail. The hash is salted, because
+ * peers choose tags. The caller serialises all calls.
  */
 #ifndef MRF_MATCH_QUEUES_H
 #define MRF_MATCH_QUEUES_H
@@ -29,7 +29,10 @@ struct mrf_queues_item {
 /* Links an item into one table: a member of the structure that begins with the item. */
 struct mrf_queues_node {
 	struct mrf_list line; /* of its queue: a circle without a head */
-	/* Of the first of a queue: that of the next queue in the slot. Else &mrf_queues_behind. */
+	/*
+	 * Of the first of a queue: that of the next queue in the slot. Else
+	 * &mrf_queues_behind.
+	 */
 	struct mrf_queues_node *next;
 };
 
@@ -56,15 +59,18 @@ struct mrf_queues {
 };
 
 /*
- * Empty; it does not move from now on. *salt is set and outlives it. offset: of this table's nodes
- * from the beginning of their items.
+ * Empty; it does not move from now on. *salt is set and outlives it. offset: of this
+ * table's nodes from the beginning of their items.
  */
 void mrf_queues_init(struct mrf_queues *queues, const struct mrf_queues_salt *salt, bool by_source,
 		     bool by_tag, size_t offset);
 /* The table is empty, or will not be used again. */
 void mrf_queues_fini(struct mrf_queues *queues);
 
-/* --- finding ------------------------------------------------------------------------------ */
+/*
+ * --- finding
+ * ------------------------------------------------------------------------------
+ */
 
 static inline struct mrf_queues_item *mrf_queues_item(const struct mrf_queues *queues,
 						      const struct mrf_queues_node *node)
@@ -79,9 +85,10 @@ static inline struct mrf_queues_node *mrf_queues_node(const struct mrf_queues *q
 }
 
 /*
- * Source and tag are each mixed with a random number and multiplied; both halves of the product
- * count. Products of numbers in a row are in a row as well, so they are multiplied once more, and
- * the upper half of that counts. Who does not know the salt finds no tags that meet.
+ * Source and tag are each mixed with a random number and multiplied; both halves of the
+ * product count. Products of numbers in a row are in a row as well, so they are
+ * multiplied once more, and the upper half of that counts. Who does not know the salt
+ * finds no tags that meet.
  */
 static inline uint64_t mrf_queues_hash(const struct mrf_queues *queues, uint64_t source,
 				       uint64_t tag)
@@ -114,7 +121,10 @@ static inline bool mrf_queues_same(const struct mrf_queues *queues,
 		 ((item->tag ^ tag) & queues->by_tag));
 }
 
-/* Where the first of a queue hangs, until the table changes. NULL is there: no such queue. */
+/*
+ * Where the first of a queue hangs, until the table changes. NULL is there: no such
+ * queue.
+ */
 static inline struct mrf_queues_node **mrf_queues_find(const struct mrf_queues *queues,
 						       uint64_t source, uint64_t tag)
 {
@@ -146,7 +156,10 @@ static inline struct mrf_queues_item *mrf_queues_next(const struct mrf_queues *q
 	return mrf_queues_item(queues, mrf_list_entry(next, struct mrf_queues_node, line));
 }
 
-/* --- changing ----------------------------------------------------------------------------- */
+/*
+ * --- changing
+ * -----------------------------------------------------------------------------
+ */
 
 /* The item is in no queue of this table. */
 void mrf_queues_add(struct mrf_queues *queues, struct mrf_queues_item *item);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Arrays that cannot grow. The test is linked with -Wl,--wrap=realloc and includes this once: while
- * no_room is set, realloc fails for what is called by roomless(), and refusals counts that. Check
- * itself, which may be linked in, goes on.
+ * Arrays that cannot grow. The test is linked with -Wl,--wrap=realloc and includes this
+ * once: while no_room is set, realloc fails for what is called by roomless(), and
+ * refusals counts that. Check itself, which may be linked in, goes on.
  */
 #ifndef NO_ROOM_H
 #define NO_ROOM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Matching of messages: each promise of match/match.h, and random posts, arrivals, cancels, claims
- * and new labels against lists that are walked.
+ * Matching of messages: each promise of match/match.h, and random posts, arrivals,
+ * cancels, claims and new labels against lists that are walked.
  *
  *	MRFAB_SEED		another run (1)
  *	MRFAB_MODEL_STEPS	how many steps (100000)
@@ -93,7 +93,10 @@ static void must_not_find(uint64_t tag, uint64_t ignore, uint64_t source)
 	ck_assert_ptr_null(mrf_match_find(&match, tag, ignore, source));
 }
 
-/* --- receives ------------------------------------------------------------------------------ */
+/*
+ * --- receives
+ * ------------------------------------------------------------------------------
+ */
 
 START_TEST(nothing_is_found_where_nothing_is)
 {
@@ -134,7 +137,10 @@ START_TEST(every_bit_of_a_tag_counts_unless_it_is_ignored)
 	must_find(0, bit, ANY, 0);
 	must_find(0, bit, 1, 0);
 	must_arrive(1, 0, 0);
-	/* What a receive says of bits that it ignores does not matter, nor does the message's. */
+	/*
+	 * What a receive says of bits that it ignores does not matter, nor does the
+	 * message's.
+	 */
 	post(1, bit, bit, ANY);
 	must_arrive(1, 0, 1);
 	post(2, 0, bit, ANY);
@@ -235,7 +241,10 @@ START_TEST(receives_are_walked_in_the_order_of_posting)
 }
 END_TEST
 
-/* --- many kinds of receives -------------------------------------------------------------------- */
+/*
+ * --- many kinds of receives
+ * --------------------------------------------------------------------
+ */
 
 /* Receives of so many kinds, all of which take a message with tag 0. */
 static void post_kinds(unsigned from, unsigned to)
@@ -320,7 +329,10 @@ START_TEST(kind_that_is_in_the_rest_and_in_a_family_keeps_its_order)
 }
 END_TEST
 
-/* --- messages ------------------------------------------------------------------------------- */
+/*
+ * --- messages
+ * -------------------------------------------------------------------------------
+ */
 
 START_TEST(oldest_message_is_found)
 {
@@ -353,7 +365,9 @@ START_TEST(oldest_message_is_found)
 }
 END_TEST
 
-/* Withdrawn, or claimed by a receive that ignores the tag: from the middle of all orders. */
+/*
+ * Withdrawn, or claimed by a receive that ignores the tag: from the middle of all orders.
+ */
 START_TEST(message_is_taken_from_the_middle)
 {
 	struct mrf_match_msg *msg;
@@ -384,7 +398,9 @@ START_TEST(owner_reads_source_and_tag_of_a_message)
 }
 END_TEST
 
-/* libfabric #7425: what came before its sender was inserted matches a directed receive. */
+/*
+ * libfabric #7425: what came before its sender was inserted matches a directed receive.
+ */
 START_TEST(message_whose_sender_becomes_known_keeps_its_age)
 {
 	keep(0, UNKNOWN, 5);
@@ -425,7 +441,10 @@ START_TEST(message_whose_sender_is_removed_matches_receives_from_any_only)
 }
 END_TEST
 
-/* --- what fails ------------------------------------------------------------------------------- */
+/*
+ * --- what fails
+ * -------------------------------------------------------------------------------
+ */
 
 START_TEST(without_random_numbers_there_is_no_matching)
 {
@@ -436,7 +455,10 @@ START_TEST(without_random_numbers_there_is_no_matching)
 }
 END_TEST
 
-/* --- against lists that are walked --------------------------------------------------------------- */
+/*
+ * --- against lists that are walked
+ * ---------------------------------------------------------------
+ */
 
 #define MOST 160u
 

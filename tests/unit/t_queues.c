@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queues in a hash table: their order, whichever way items come in; how the table grows, and what
- * it does without memory; tags that were chosen to collide.
+ * Queues in a hash table: their order, whichever way items come in; how the table grows,
+ * and what it does without memory; tags that were chosen to collide.
  */
 #include <stdlib.h>
 #include "base/compiler.h"
@@ -68,7 +68,10 @@ static void must_be(uint64_t source, uint64_t tag, const char *serials)
 	ck_assert_int_eq(*serials, '\0');
 }
 
-/* --- order ------------------------------------------------------------------------------ */
+/*
+ * --- order
+ * ------------------------------------------------------------------------------
+ */
 
 START_TEST(queue_is_in_the_order_of_serials_whatever_comes_first)
 {
@@ -82,7 +85,10 @@ START_TEST(queue_is_in_the_order_of_serials_whatever_comes_first)
 }
 END_TEST
 
-/* The first, the middle one and the last leave, in each order; a neighbour in the slot stays. */
+/*
+ * The first, the middle one and the last leave, in each order; a neighbour in the slot
+ * stays.
+ */
 START_TEST(queue_closes_up_when_an_item_leaves)
 {
 	static const char *const left[][2] = { { "23", "3" }, { "23", "2" }, { "13", "3" },
@@ -141,7 +147,10 @@ START_TEST(empty_table_has_nothing)
 }
 END_TEST
 
-/* --- growing ------------------------------------------------------------------------------ */
+/*
+ * --- growing
+ * ------------------------------------------------------------------------------
+ */
 
 static unsigned longest(void)
 {
@@ -158,7 +167,10 @@ static unsigned longest(void)
 	return most;
 }
 
-/* Dense numbers, what differs high up or low down only, and what a simple hash would fold. */
+/*
+ * Dense numbers, what differs high up or low down only, and what a simple hash would
+ * fold.
+ */
 static uint64_t tag_like(unsigned how, uint64_t i)
 {
 	switch (how) {
@@ -251,7 +263,10 @@ static void fill_and_empty(unsigned n)
 		take(i);
 }
 
-/* What comes and goes finds its array again; a million messages once do not cost memory for ever. */
+/*
+ * What comes and goes finds its array again; a million messages once do not cost memory
+ * for ever.
+ */
 START_TEST(empty_table_keeps_a_small_array_and_gives_back_a_large_one)
 {
 	fill_and_empty(1000);
@@ -268,7 +283,10 @@ START_TEST(empty_table_keeps_a_small_array_and_gives_back_a_large_one)
 }
 END_TEST
 
-/* --- an attacker's choice ------------------------------------------------------------------ */
+/*
+ * --- an attacker's choice
+ * ------------------------------------------------------------------
+ */
 
 #define TOGETHER 20u
 

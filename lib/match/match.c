@@ -19,10 +19,7 @@ static struct mrf_match_msg *msg_in_all(struct mrf_list *node)
 	return mrf_list_entry(node, struct mrf_match_msg, all);
 }
 
-/*
- * --- the instance
- * -------------------------------------------------------------------------
- */
+/* --- the instance ------------------------------------------------------------------- */
 
 static void init_recvs(struct mrf_match *match)
 {
@@ -68,10 +65,7 @@ void mrf_match_fini(struct mrf_match *match)
 	mrf_queues_fini(&match->of_tag);
 }
 
-/*
- * --- families of receives
- * ---------------------------------------------------------------------
- */
+/* --- families of receives ----------------------------------------------------------- */
 
 static bool has_none(const struct mrf_match_family *family)
 {
@@ -101,10 +95,7 @@ static struct mrf_match_family *family_for(struct mrf_match *match, uint64_t ign
 	return empty;
 }
 
-/*
- * --- which one takes a message
- * --------------------------------------------------------------
- */
+/* --- which one takes a message ------------------------------------------------------ */
 
 struct hit {
 	struct mrf_match_recv *recv; /* NULL: none */
@@ -165,10 +156,7 @@ static struct hit best_for(const struct mrf_match *match, uint64_t source, uint6
 	return best;
 }
 
-/*
- * --- receives
- * -------------------------------------------------------------------------------
- */
+/* --- receives ----------------------------------------------------------------------- */
 
 void mrf_match_post(struct mrf_match *match, struct mrf_match_recv *recv, uint64_t tag,
 		    uint64_t ignore, uint64_t source)
@@ -238,10 +226,7 @@ struct mrf_match_recv *mrf_match_next_recv(const struct mrf_match *match,
 	return recv_at(match, recv->all.next);
 }
 
-/*
- * --- messages
- * --------------------------------------------------------------------------------
- */
+/* --- messages ----------------------------------------------------------------------- */
 
 /*
  * No receive names an unknown source, so nobody looks for messages of one: they are only

@@ -87,10 +87,7 @@ int mrf_match_init(struct mrf_match *match);
 /* Nothing is posted, and nothing kept. */
 void mrf_match_fini(struct mrf_match *match);
 
-/*
- * --- receives
- * -----------------------------------------------------------------------------
- */
+/* --- receives ----------------------------------------------------------------------- */
 
 /*
  * The owner has asked mrf_match_find. The bits of tag that are ignored may be anything.
@@ -118,10 +115,7 @@ struct mrf_match_recv *mrf_match_first_recv(const struct mrf_match *match);
 struct mrf_match_recv *mrf_match_next_recv(const struct mrf_match *match,
 					   const struct mrf_match_recv *recv);
 
-/*
- * --- messages
- * ------------------------------------------------------------------------------
- */
+/* --- messages ----------------------------------------------------------------------- */
 
 /* The message came after all that are kept. */
 void mrf_match_keep(struct mrf_match *match, struct mrf_match_msg *msg, uint64_t source,

@@ -2,16 +2,13 @@
 #include <stdlib.h>
 #include "match/queues.h"
 
-/* The smallest array, and the largest one that an empty table keeps: 8 KiB. */
+/* The smallest array, and the largest one that an empty table keeps: 32 KiB. */
 #define FIRST_ROOM 16
-#define KEPT_ROOM 1024
+#define KEPT_ROOM 4096
 
 struct mrf_queues_node mrf_queues_behind;
 
-/*
- * --- growing
- * --------------------------------------------------------------------------------
- */
+/* --- growing ------------------------------------------------------------------------ */
 
 void mrf_queues_init(struct mrf_queues *queues, const struct mrf_queues_salt *salt, bool by_source,
 		     bool by_tag, size_t offset)
@@ -89,10 +86,7 @@ static __attribute__((noinline)) void grow_some(struct mrf_queues *queues)
 		add_slot(queues);
 }
 
-/*
- * --- items
- * ------------------------------------------------------------------------------------
- */
+/* --- items -------------------------------------------------------------------------- */
 
 static uint64_t serial_of(const struct mrf_queues *queues, struct mrf_list *line)
 {

@@ -67,10 +67,7 @@ void mrf_queues_init(struct mrf_queues *queues, const struct mrf_queues_salt *sa
 /* The table is empty, or will not be used again. */
 void mrf_queues_fini(struct mrf_queues *queues);
 
-/*
- * --- finding
- * ------------------------------------------------------------------------------
- */
+/* --- finding ------------------------------------------------------------------------ */
 
 static inline struct mrf_queues_item *mrf_queues_item(const struct mrf_queues *queues,
 						      const struct mrf_queues_node *node)
@@ -156,10 +153,7 @@ static inline struct mrf_queues_item *mrf_queues_next(const struct mrf_queues *q
 	return mrf_queues_item(queues, mrf_list_entry(next, struct mrf_queues_node, line));
 }
 
-/*
- * --- changing
- * -----------------------------------------------------------------------------
- */
+/* --- changing ----------------------------------------------------------------------- */
 
 /* The item is in no queue of this table. */
 void mrf_queues_add(struct mrf_queues *queues, struct mrf_queues_item *item);

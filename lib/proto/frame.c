@@ -21,10 +21,7 @@ int mrf_frame_type(const uint8_t *buf, size_t len)
 	return type >= MRF_FRAME_MESSAGE && type <= MRF_FRAME_PROBE ? type : -FI_EINVAL;
 }
 
-/*
- * --- messages and offers
- * --------------------------------------------------------------------
- */
+/* --- messages and offers ------------------------------------------------------------ */
 
 /* All but the head and the CQ data. */
 static void put_fields(const struct mrf_frame_message *message, uint8_t *buf)
@@ -121,10 +118,7 @@ int mrf_frame_offer_decode(const uint8_t *buf, size_t len, struct mrf_frame_offe
 	return 0;
 }
 
-/*
- * --- what goes back
- * -------------------------------------------------------------------------
- */
+/* --- what goes back ----------------------------------------------------------------- */
 
 size_t mrf_frame_grant_encode(const struct mrf_frame_grant *grant, uint8_t *buf)
 {
@@ -187,10 +181,7 @@ int mrf_frame_note_decode(const uint8_t *buf, size_t len, struct mrf_frame_note 
 	return 0;
 }
 
-/*
- * --- what the initiator says of an offer
- * ----------------------------------------------------
- */
+/* --- what the initiator says of an offer -------------------------------------------- */
 
 static size_t put_number(enum mrf_frame_type type, uint64_t number, uint8_t *buf)
 {
@@ -237,10 +228,7 @@ size_t mrf_frame_probe_encode(uint8_t *buf)
 	return MRF_FRAME_PROBE_LEN;
 }
 
-/*
- * --- bare messages
- * --------------------------------------------------------------------------
- */
+/* --- bare messages ------------------------------------------------------------------ */
 
 uint32_t mrf_frame_bare_encode(const struct mrf_frame_bare *bare)
 {

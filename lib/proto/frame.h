@@ -149,10 +149,7 @@ int mrf_frame_note_decode(const uint8_t *buf, size_t len, struct mrf_frame_note 
 int mrf_frame_withdraw_decode(const uint8_t *buf, size_t len, uint64_t *number);
 int mrf_frame_ask_decode(const uint8_t *buf, size_t len, uint64_t *number);
 
-/*
- * --- bare messages
- * -------------------------------------------------------------------------
- */
+/* --- bare messages ------------------------------------------------------------------ */
 
 /*
  * A message without a head, so that 4096 bytes of data are one packet: SEND WITH
@@ -173,10 +170,7 @@ struct mrf_frame_bare {
 uint32_t mrf_frame_bare_encode(const struct mrf_frame_bare *bare);
 int mrf_frame_bare_decode(uint32_t imm, struct mrf_frame_bare *bare);
 
-/*
- * --- counts
- * ----------------------------------------------------------------------------------
- */
+/* --- counts ------------------------------------------------------------------------- */
 
 /*
  * The greatest count that is not above most, and whose low bits are these: most is what

@@ -31,10 +31,7 @@ static struct mrf_frame_offer sample_offer(void)
 					 .bulk = { .qp = 0x111213, .psn = 0x212223 } };
 }
 
-/*
- * --- one of each
- * -------------------------------------------------------------------------
- */
+/* --- one of each -------------------------------------------------------------------- */
 
 enum { MESSAGE, CQ_DATA, OFFER, GRANT, NOTE, WITHDRAW, ASK, PROBE, KINDS };
 
@@ -144,10 +141,7 @@ static void must_refuse(int kind, const uint8_t *bytes, size_t len, int err)
 	ck_assert_mem_eq(&out, &before, sizeof(out));
 }
 
-/*
- * --- bytes
- * ---------------------------------------------------------------------------------
- */
+/* --- bytes -------------------------------------------------------------------------- */
 
 START_TEST(frame_has_these_bytes_and_sets_each_of_them)
 {
@@ -226,10 +220,7 @@ START_TEST(types_of_frames_are_14_to_20)
 }
 END_TEST
 
-/*
- * --- round trips
- * ------------------------------------------------------------------------------
- */
+/* --- round trips -------------------------------------------------------------------- */
 
 static void must_be(const struct mrf_frame_message *got, uint32_t flags)
 {
@@ -338,10 +329,7 @@ START_TEST(grant_note_and_numbers_survive_the_round_trip)
 }
 END_TEST
 
-/*
- * --- what is refused
- * ----------------------------------------------------------------------------
- */
+/* --- what is refused ---------------------------------------------------------------- */
 
 /* Each flag that is none: of a message, an offer, a grant and a note. */
 START_TEST(unknown_flags_are_refused)
@@ -422,10 +410,7 @@ START_TEST(refusal_that_grants_bytes_is_refused)
 }
 END_TEST
 
-/*
- * --- bare messages, and counts
- * --------------------------------------------------------------------
- */
+/* --- bare messages, and counts ------------------------------------------------------ */
 
 START_TEST(bare_message_has_flags_and_taken_in_its_immediate_value)
 {

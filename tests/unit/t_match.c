@@ -93,10 +93,7 @@ static void must_not_find(uint64_t tag, uint64_t ignore, uint64_t source)
 	ck_assert_ptr_null(mrf_match_find(&match, tag, ignore, source));
 }
 
-/*
- * --- receives
- * ------------------------------------------------------------------------------
- */
+/* --- receives ----------------------------------------------------------------------- */
 
 START_TEST(nothing_is_found_where_nothing_is)
 {
@@ -241,10 +238,7 @@ START_TEST(receives_are_walked_in_the_order_of_posting)
 }
 END_TEST
 
-/*
- * --- many kinds of receives
- * --------------------------------------------------------------------
- */
+/* --- many kinds of receives --------------------------------------------------------- */
 
 /* Receives of so many kinds, all of which take a message with tag 0. */
 static void post_kinds(unsigned from, unsigned to)
@@ -329,10 +323,7 @@ START_TEST(kind_that_is_in_the_rest_and_in_a_family_keeps_its_order)
 }
 END_TEST
 
-/*
- * --- messages
- * -------------------------------------------------------------------------------
- */
+/* --- messages ----------------------------------------------------------------------- */
 
 START_TEST(oldest_message_is_found)
 {
@@ -441,10 +432,7 @@ START_TEST(message_whose_sender_is_removed_matches_receives_from_any_only)
 }
 END_TEST
 
-/*
- * --- what fails
- * -------------------------------------------------------------------------------
- */
+/* --- what fails --------------------------------------------------------------------- */
 
 START_TEST(without_random_numbers_there_is_no_matching)
 {
@@ -455,10 +443,7 @@ START_TEST(without_random_numbers_there_is_no_matching)
 }
 END_TEST
 
-/*
- * --- against lists that are walked
- * ---------------------------------------------------------------
- */
+/* --- against lists that are walked -------------------------------------------------- */
 
 #define MOST 160u
 

@@ -176,9 +176,17 @@ static uint64_t tag_like(unsigned how, uint64_t i)
 		return i << 47;
 	case 3:
 		return i << 32 | i;
+	case 4:
+		return 0;
 	default:
 		return i << 32 | (0xffffffffull - i);
 	}
+}
+
+/* Untagged messages differ by their sources only. */
+static uint64_t source_like(unsigned how, uint64_t i)
+{
+	return how == 4 ? i : i % 3;
 }
 
 START_TEST(slots_have_few_queues_and_each_call_adds_few_slots)
@@ -188,7 +196,7 @@ START_TEST(slots_have_few_queues_and_each_call_adds_few_slots)
 
 	for (i = 0; i < n; i++) {
 		count = table.count;
-		add(i, i % 3, tag_like((unsigned)_i, i), i);
+		add(i, source_like((unsigned)_i, i), tag_like((unsigned)_i, i), i);
 		ck_assert_uint_le(table.count, count + 1);
 		ck_assert_uint_le(table.queues, table.count + 1);
 	}
@@ -196,11 +204,12 @@ START_TEST(slots_have_few_queues_and_each_call_adds_few_slots)
 	/* By chance more than 16 meet in one of a million such tables. */
 	ck_assert_uint_le(longest(), 16);
 	for (i = 0; i < n; i++)
-		ck_assert_ptr_eq(first(i % 3, tag_like((unsigned)_i, i)), &items[i].item);
+		ck_assert_ptr_eq(first(source_like((unsigned)_i, i), tag_like((unsigned)_i, i)),
+				 &items[i].item);
 	for (i = 1; i < n; i += 2)
 		take(i);
 	for (i = 0; i < n; i++)
-		ck_assert_ptr_eq(first(i % 3, tag_like((unsigned)_i, i)),
+		ck_assert_ptr_eq(first(source_like((unsigned)_i, i), tag_like((unsigned)_i, i)),
 				 i % 2 ? NULL : &items[i].item);
 }
 END_TEST
@@ -335,7 +344,7 @@ static TCase *tcase_queues(void)
 	tcase_add_loop_test(tcase, queue_closes_up_when_an_item_leaves, 0, 6);
 	tcase_add_loop_test(tcase, items_differ_by_source_and_tag_or_by_one_of_them, 0, 4);
 	tcase_add_test(tcase, empty_table_has_nothing);
-	tcase_add_loop_test(tcase, slots_have_few_queues_and_each_call_adds_few_slots, 0, 5);
+	tcase_add_loop_test(tcase, slots_have_few_queues_and_each_call_adds_few_slots, 0, 6);
 	tcase_add_test(tcase, long_queue_needs_no_memory);
 	tcase_add_loop_test(tcase, table_without_memory_works_on_and_catches_up, 0, 3);
 	tcase_add_test(tcase, empty_table_keeps_a_small_array_and_gives_back_a_large_one);

@@ -55,6 +55,16 @@ enum cost_lease {
  */
 enum cost_discover { DISCOVER_ONE, DISCOVER_MANY, DISCOVER_SOURCE, COST_DISCOVER };
 
+/* Of cost_match: with so many sizes of what else is posted and kept. */
+#define COST_MATCH_SIZES 3
+
+enum cost_match {
+	MATCH_POST,
+	MATCH_KEEP = MATCH_POST + COST_MATCH_SIZES,
+	MATCH_TAKE = MATCH_KEEP + COST_MATCH_SIZES,
+	COST_MATCH = MATCH_TAKE + COST_MATCH_SIZES
+};
+
 /* In the program: what comes next, to watch. */
 void cost_says(const char *what);
 /* In the program: its last act. The exit status. */

@@ -2,7 +2,8 @@
 # make bench: libmrfab against raw verbs; rewrites docs/PERFORMANCE.md and fails when a
 # target is missed. In a guest where one instruction takes 1 ns, so that it repeats.
 bench_programs = bench/mrfab_bench bench/open_raw bench/open_ours bench/open_other \
-	bench/cost_cache bench/cost_demand bench/cost_lease bench/cost_discover
+	bench/cost_cache bench/cost_demand bench/cost_lease bench/cost_discover \
+	bench/cost_match
 EXTRA_PROGRAMS += $(bench_programs)
 CLEANFILES += $(bench_programs) bench/PERFORMANCE.md
 EXTRA_DIST += docs/PERFORMANCE.md
@@ -18,8 +19,9 @@ bench_pair_sources = bench/cost_pair.c bench/cost_pair.h bench/ours.c $(bench_ra
 bench_mrfab_bench_SOURCES = bench/mrfab_bench.c bench/lane.c bench/lane.h bench/parts.h \
 	bench/part_open.c bench/part_register.c bench/part_access.c bench/part_event.c \
 	bench/part_atomic.c bench/part_beside.c bench/part_agent.c bench/part_peers.c \
-	bench/part_rawkey.c bench/part_cache.c bench/part_demand.c bench/part_local.c \
-	bench/part_device.c bench/part_discover.c $(runtime_rig) $(bench_cost_sources) \
+	bench/part_rawkey.c bench/part_cache.c bench/part_demand.c bench/part_match.c \
+	bench/part_local.c bench/part_device.c bench/part_discover.c $(runtime_rig) \
+	$(bench_cost_sources) \
 	bench/report.c bench/ours.c $(bench_raw_sources) $(bench_fab_sources)
 bench_mrfab_bench_CPPFLAGS = $(BENCH_CPPFLAGS) $(runtime_rig_flags)
 bench_mrfab_bench_LDADD = libmrfab.la $(VERBS_LIBS) -lm -ldl
@@ -40,6 +42,9 @@ bench_cost_cache_SOURCES = bench/cost_cache.c bench/ours.c $(bench_raw_sources) 
 	$(bench_fab_sources) $(bench_cost_sources)
 bench_cost_cache_CPPFLAGS = $(BENCH_CPPFLAGS) -I$(top_srcdir)/lib
 bench_cost_cache_LDADD = libmrfab-internal.la $(VERBS_LIBS) $(NL_LIBS) -lpthread
+bench_cost_match_SOURCES = bench/cost_match.c bench/bench.c bench/bench.h $(bench_cost_sources)
+bench_cost_match_CPPFLAGS = $(BENCH_CPPFLAGS) -I$(top_srcdir)/lib
+bench_cost_match_LDADD = libmrfab-internal.la $(NL_LIBS) -lpthread
 bench_cost_demand_SOURCES = bench/cost_demand.c $(bench_pair_sources)
 bench_cost_demand_CPPFLAGS = $(BENCH_CPPFLAGS)
 bench_cost_demand_LDADD = libmrfab.la $(VERBS_LIBS) -lpthread

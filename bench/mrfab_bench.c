@@ -2,8 +2,8 @@
 /*
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
- * Usage: mrfab_bench [open] [cache] [demand] [discover] [register] [alive] [rawkey] [completions]
- *                    [access] [local] [device] [atomic] [beside] [event] [agent] [peers]
+ * Usage: mrfab_bench [open] [cache] [demand] [match] [discover] [register] [alive] [rawkey]
+ *                    [completions] [access] [local] [device] [atomic] [beside] [event] [agent] [peers]
  *    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
  */
@@ -41,6 +41,8 @@ int main(int argc, char **argv)
 		part_cache();
 	if (wanted("demand"))
 		part_demand();
+	if (wanted("match"))
+		part_match();
 	if (wanted("discover"))
 		part_discover();
 	lanes_fork(&lanes);

@@ -11,6 +11,7 @@ void part_open(void);
 /* Start one that needs a process of its own. */
 void part_cache(void);
 void part_demand(void);
+void part_match(void);
 void part_discover(void);
 void part_register(struct lanes *lanes);
 void part_alive(struct lanes *lanes);

@@ -7,6 +7,7 @@ include lib/base/local.mk
 include lib/atomic/local.mk
 include lib/auth/local.mk
 include lib/contract/local.mk
+include lib/match/local.mk
 include lib/obj/local.mk
 include lib/proto/local.mk
 include lib/verbs/local.mk

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
-#include "proto/bytes.h"
+#include "proto/head.h"
 
 _Static_assert(MRF_PROTO_HELLO_MAX <= 56, "rdma_cm request private data");
 _Static_assert(MRF_PROTO_WELCOME_MAX <= 196, "rdma_cm reply private data");
@@ -11,47 +11,6 @@ _Static_assert(MRF_PROTO_CHALLENGE_LEN <= 148, "rdma_cm reject private data");
 _Static_assert(MRF_PROTO_MAX_MSG <= 512, "an answer goes inline");
 _Static_assert(MRF_PROTO_REPLY_HEAD + MRF_PROTO_REPLY_BODY <= MRF_PROTO_MAX_REPLY,
 	       "the longest reply fits");
-
-/* --- the head that every message has ------------------------------------------------------ */
-
-#define HEAD_LEN 4
-
-/* Writes the head alone. */
-static void put_head(uint8_t *buf, enum mrf_msg_type type, size_t len)
-{
-	buf[0] = (uint8_t)type;
-	buf[1] = MRF_PROTO_VERSION;
-	put16(buf + 2, (uint16_t)len);
-}
-
-/*
- * Checks len received bytes: are they a message of this type, in any version, and at
- * least this long?
- */
-static int check_type(const uint8_t *head, size_t len, int type, size_t at_least)
-{
-	size_t says = get16(head + 2);
-
-	if (head[0] != type)
-		return -FI_EREMOTEIO;
-	if (says > len || says < at_least)
-		return -FI_EINVAL;
-	return 0;
-}
-
-/* As check_type, and is the version the one that this library speaks? */
-static int check_head(const uint8_t *head, size_t len, int type, size_t at_least)
-{
-	if (head[1] != MRF_PROTO_VERSION)
-		return -FI_ENOSYS;
-	return check_type(head, len, type, at_least);
-}
-
-/* As check_head, for len bytes that came by SEND. */
-static int check_message(const uint8_t *buf, size_t len, int type, size_t at_least)
-{
-	return buf && len >= HEAD_LEN ? check_head(buf, len, type, at_least) : -FI_EINVAL;
-}
 
 int mrf_msg_type(const uint8_t *buf, size_t len)
 {

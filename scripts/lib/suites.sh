@@ -150,7 +150,7 @@ suite_tsan() {
 suite_valgrind() {
 	seed 4
 	unit_programs . |
-		grep -E '/t_(addr|apart|ask|atomic|auth|av|cntr|cq|desc|domain|doubt|ep|ep_atomic|eq|event|fabric|face)$|/t_(fuzz_.*|getinfo|group|iov|keyed|local|log|mr_(event|key|locate|raw|register|state)|once|param|proto|rawkey|refresh|resolve)$|/t_(rpc|serve|strerror|swap|tostr|user|version|vmr|vnl|vnode|window)$' |
+		grep -E '/t_(addr|apart|ask|atomic|auth|av|cntr|cq|desc|domain|doubt|ep|ep_atomic|eq|event|fabric|face)$|/t_(frame|fuzz_.*|getinfo|group|iov|keyed|local|log|mr_(event|key|locate|raw|register|state)|once|param|proto|rawkey|refresh|resolve)$|/t_(rpc|serve|strerror|swap|tostr|user|version|vmr|vnl|vnode|window)$' |
 		programs_run main env CK_FORK=no \
 		CK_VERBOSITY=silent CK_LOG_FILE_NAME=- CK_TIMEOUT_MULTIPLIER=20 \
 		MRFAB_MODEL_STEPS=5000 MRFAB_TEST_EVERY=9 \

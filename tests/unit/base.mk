@@ -9,6 +9,8 @@ unit_programs += \
 	tests/unit/t_lock \
 	tests/unit/t_log \
 	tests/unit/t_maps \
+	tests/unit/t_match \
+	tests/unit/t_queues \
 	tests/unit/t_random \
 	tests/unit/t_ground \
 	tests/unit/t_monitor \
@@ -90,3 +92,11 @@ tests_unit_t_mutex_SOURCES = tests/unit/t_mutex.c tests/unit/unit.h
 tests_unit_t_mutex_LDADD = $(UNIT_LDADD)
 tests_unit_t_vnode_SOURCES = tests/unit/t_vnode.c tests/unit/unit.h
 tests_unit_t_vnode_LDADD = $(UNIT_LDADD)
+tests_unit_t_match_SOURCES = tests/unit/t_match.c tests/unit/no_room.h tests/unit/every.h \
+	tests/unit/unit.h
+tests_unit_t_match_LDADD = $(UNIT_LDADD)
+tests_unit_t_match_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc,--wrap=mrf_random
+tests_unit_t_queues_SOURCES = tests/unit/t_queues.c tests/unit/no_room.h tests/unit/every.h \
+	tests/unit/unit.h
+tests_unit_t_queues_LDADD = $(UNIT_LDADD)
+tests_unit_t_queues_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc

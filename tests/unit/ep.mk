@@ -1,6 +1,9 @@
 unit_programs += tests/unit/t_proto
 tests_unit_t_proto_SOURCES = tests/unit/t_proto.c tests/unit/unit.h
 tests_unit_t_proto_LDADD = $(UNIT_LDADD)
+unit_programs += tests/unit/t_frame
+tests_unit_t_frame_SOURCES = tests/unit/t_frame.c tests/unit/unit.h
+tests_unit_t_frame_LDADD = $(UNIT_LDADD)
 unit_programs += tests/unit/t_atomic
 tests_unit_t_atomic_SOURCES = tests/unit/t_atomic.c tests/unit/unit.h
 tests_unit_t_atomic_LDADD = $(UNIT_LDADD) -lm

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+#include "proto/frame.h"
+#include "proto/head.h"
+
+#define MESSAGE_FLAGS \
+	(MRF_FRAME_TAGGED | MRF_FRAME_CQ_DATA | MRF_FRAME_ACK | MRF_FRAME_MATCHED | MRF_FRAME_TAKEN)
+#define LOW24 0xffffffu
+
+_Static_assert(MESSAGE_FLAGS < 1u << 8, "they fit into an immediate value");
+_Static_assert(MRF_FRAME_GRANT_LEN <= MRF_FRAME_MAX_BACK &&
+		       MRF_FRAME_NOTE_LEN <= MRF_FRAME_MAX_BACK,
+	       "what a target sends");
+
+int mrf_frame_type(const uint8_t *buf, size_t len)
+{
+	int type = mrf_msg_type(buf, len);
+
+	if (type < 0)
+		return type;
+	return type >= MRF_FRAME_MESSAGE && type <= MRF_FRAME_PROBE ? type : -FI_EINVAL;
+}
+
+/* --- messages and offers ------------------------------------------------------------ */
+
+/* All but the head and the CQ data. */
+static void put_fields(const struct mrf_frame_message *message, uint8_t *buf)
+{
+	put32(buf + 4, message->flags);
+	put32(buf + 8, message->number);
+	put32(buf + 12, message->flags & MRF_FRAME_TAKEN ? message->taken : 0);
+	put64(buf + 16, message->flags & MRF_FRAME_TAGGED ? message->tag : 0);
+}
+
+/* The same; the CQ data are at their place in frames that have it. */
+static void get_fields(const uint8_t *buf, struct mrf_frame_message *message)
+{
+	message->flags = get32(buf + 4);
+	message->number = get32(buf + 8);
+	message->taken = message->flags & MRF_FRAME_TAKEN ? get32(buf + 12) : 0;
+	message->tag = message->flags & MRF_FRAME_TAGGED ? get64(buf + 16) : 0;
+	message->cq_data = message->flags & MRF_FRAME_CQ_DATA ? get64(buf + 24) : 0;
+}
+
+static bool flags_ok(uint32_t flags, uint32_t known)
+{
+	return !(flags & ~known);
+}
+
+size_t mrf_frame_message_encode(const struct mrf_frame_message *message, uint8_t *buf)
+{
+	bool longer = message->flags & MRF_FRAME_CQ_DATA;
+	size_t len = longer ? MRF_FRAME_MESSAGE_MAX : MRF_FRAME_MESSAGE_LEN;
+
+	put_head(buf, MRF_FRAME_MESSAGE, len);
+	put_fields(message, buf);
+	if (longer)
+		put64(buf + 24, message->cq_data);
+	return len;
+}
+
+int mrf_frame_message_decode(const uint8_t *buf, size_t len, struct mrf_frame_message *message)
+{
+	int ret = check_message(buf, len, MRF_FRAME_MESSAGE, MRF_FRAME_MESSAGE_LEN);
+
+	if (ret)
+		return ret;
+	if (!flags_ok(get32(buf + 4), MESSAGE_FLAGS))
+		return -FI_EINVAL;
+	if (get32(buf + 4) & MRF_FRAME_CQ_DATA && get16(buf + 2) < MRF_FRAME_MESSAGE_MAX)
+		return -FI_EINVAL;
+	get_fields(buf, message);
+	message->data = buf + get16(buf + 2);
+	message->data_len = len - get16(buf + 2);
+	return 0;
+}
+
+/* flags: of the frame, for which the first of the two words has 8 bits to spare. */
+static void put_bulk(uint8_t *buf, const struct mrf_frame_bulk *bulk, uint32_t flags)
+{
+	put32(buf, bulk->qp | flags << 24);
+	put32(buf + 4, bulk->qp ? bulk->psn : 0);
+}
+
+static struct mrf_frame_bulk get_bulk(const uint8_t *buf)
+{
+	struct mrf_frame_bulk bulk = { .qp = get32(buf) & LOW24, .psn = get32(buf + 4) };
+
+	if (!bulk.qp)
+		bulk.psn = 0;
+	return bulk;
+}
+
+size_t mrf_frame_offer_encode(const struct mrf_frame_offer *offer, uint8_t *buf)
+{
+	put_head(buf, MRF_FRAME_OFFER, MRF_FRAME_OFFER_LEN);
+	put_fields(&offer->message, buf);
+	put64(buf + 24, offer->message.flags & MRF_FRAME_CQ_DATA ? offer->message.cq_data : 0);
+	put64(buf + 32, offer->length);
+	put_bulk(buf + 40, &offer->bulk, 0);
+	return MRF_FRAME_OFFER_LEN;
+}
+
+int mrf_frame_offer_decode(const uint8_t *buf, size_t len, struct mrf_frame_offer *offer)
+{
+	int ret = check_message(buf, len, MRF_FRAME_OFFER, MRF_FRAME_OFFER_LEN);
+	struct mrf_frame_offer got = { .length = 0 };
+
+	if (ret)
+		return ret;
+	get_fields(buf, &got.message);
+	got.length = get64(buf + 32);
+	got.bulk = get_bulk(buf + 40);
+	if (!flags_ok(got.message.flags, MESSAGE_FLAGS) || get32(buf + 40) > LOW24 ||
+	    got.length > MRF_FRAME_MAX_LENGTH || got.bulk.psn > LOW24)
+		return -FI_EINVAL;
+	*offer = got;
+	return 0;
+}
+
+/* --- what goes back ----------------------------------------------------------------- */
+
+size_t mrf_frame_grant_encode(const struct mrf_frame_grant *grant, uint8_t *buf)
+{
+	put_head(buf, MRF_FRAME_GRANT, MRF_FRAME_GRANT_LEN);
+	put32(buf + 4, grant->length);
+	put64(buf + 8, grant->number);
+	put64(buf + 16, grant->offset);
+	put_bulk(buf + 24, &grant->bulk, grant->flags);
+	return MRF_FRAME_GRANT_LEN;
+}
+
+static bool grant_ok(const struct mrf_frame_grant *grant)
+{
+	if (!flags_ok(grant->flags, MRF_FRAME_REFUSED) || grant->bulk.psn > LOW24)
+		return false;
+	if (grant->flags & MRF_FRAME_REFUSED && grant->length)
+		return false;
+	return grant->offset <= MRF_FRAME_MAX_LENGTH &&
+	       grant->length <= MRF_FRAME_MAX_LENGTH - grant->offset;
+}
+
+int mrf_frame_grant_decode(const uint8_t *buf, size_t len, struct mrf_frame_grant *grant)
+{
+	int ret = check_message(buf, len, MRF_FRAME_GRANT, MRF_FRAME_GRANT_LEN);
+	struct mrf_frame_grant got;
+
+	if (ret)
+		return ret;
+	got.flags = get32(buf + 24) >> 24;
+	got.length = get32(buf + 4);
+	got.number = get64(buf + 8);
+	got.offset = get64(buf + 16);
+	got.bulk = get_bulk(buf + 24);
+	if (!grant_ok(&got))
+		return -FI_EINVAL;
+	*grant = got;
+	return 0;
+}
+
+size_t mrf_frame_note_encode(const struct mrf_frame_note *note, uint8_t *buf)
+{
+	put_head(buf, MRF_FRAME_NOTE, MRF_FRAME_NOTE_LEN);
+	put32(buf + 4, note->flags);
+	put32(buf + 8, note->taken);
+	put32(buf + 12, note->window);
+	return MRF_FRAME_NOTE_LEN;
+}
+
+int mrf_frame_note_decode(const uint8_t *buf, size_t len, struct mrf_frame_note *note)
+{
+	int ret = check_message(buf, len, MRF_FRAME_NOTE, MRF_FRAME_NOTE_LEN);
+
+	if (ret)
+		return ret;
+	if (!flags_ok(get32(buf + 4), MRF_FRAME_OFFERS_ONLY))
+		return -FI_EINVAL;
+	note->flags = get32(buf + 4);
+	note->taken = get32(buf + 8);
+	note->window = get32(buf + 12);
+	return 0;
+}
+
+/* --- what the initiator says of an offer -------------------------------------------- */
+
+static size_t put_number(enum mrf_frame_type type, uint64_t number, uint8_t *buf)
+{
+	put_head(buf, type, MRF_FRAME_WITHDRAW_LEN);
+	put64(buf + 4, number);
+	return MRF_FRAME_WITHDRAW_LEN;
+}
+
+static int get_number(enum mrf_frame_type type, const uint8_t *buf, size_t len, uint64_t *number)
+{
+	int ret = check_message(buf, len, type, MRF_FRAME_WITHDRAW_LEN);
+
+	if (ret)
+		return ret;
+	*number = get64(buf + 4);
+	return 0;
+}
+
+_Static_assert(MRF_FRAME_WITHDRAW_LEN == MRF_FRAME_ASK_LEN, "they have the same form");
+
+size_t mrf_frame_withdraw_encode(uint64_t number, uint8_t *buf)
+{
+	return put_number(MRF_FRAME_WITHDRAW, number, buf);
+}
+
+int mrf_frame_withdraw_decode(const uint8_t *buf, size_t len, uint64_t *number)
+{
+	return get_number(MRF_FRAME_WITHDRAW, buf, len, number);
+}
+
+size_t mrf_frame_ask_encode(uint64_t number, uint8_t *buf)
+{
+	return put_number(MRF_FRAME_ASK, number, buf);
+}
+
+int mrf_frame_ask_decode(const uint8_t *buf, size_t len, uint64_t *number)
+{
+	return get_number(MRF_FRAME_ASK, buf, len, number);
+}
+
+size_t mrf_frame_probe_encode(uint8_t *buf)
+{
+	put_head(buf, MRF_FRAME_PROBE, MRF_FRAME_PROBE_LEN);
+	return MRF_FRAME_PROBE_LEN;
+}
+
+/* --- bare messages ------------------------------------------------------------------ */
+
+uint32_t mrf_frame_bare_encode(const struct mrf_frame_bare *bare)
+{
+	uint32_t taken = bare->flags & MRF_FRAME_TAKEN ? bare->taken : 0;
+
+	return bare->flags << 24 | (taken & LOW24);
+}
+
+int mrf_frame_bare_decode(uint32_t imm, struct mrf_frame_bare *bare)
+{
+	uint32_t flags = imm >> 24;
+
+	if (!flags_ok(flags, MESSAGE_FLAGS & ~MRF_FRAME_CQ_DATA))
+		return -FI_EINVAL;
+	bare->flags = flags;
+	bare->taken = flags & MRF_FRAME_TAKEN ? imm & LOW24 : 0;
+	return 0;
+}

@@ -33,6 +33,12 @@ char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len);
 /* Do both name the same host? Ports do not matter. */
 bool mrf_addr_same_host(const struct sockaddr *a, const struct sockaddr *b);
 
+/*
+ * A hash of host and port, not of the scope. Without the seed nobody can choose addresses whose
+ * hashes are alike: SipHash-1-3.
+ */
+uint64_t mrf_addr_hash(const union mrf_addr *addr, const uint64_t seed[2]);
+
 /* In host order. The family must be one of the two. */
 uint16_t mrf_addr_port(const union mrf_addr *addr);
 void mrf_addr_set_port(union mrf_addr *addr, uint16_t port);

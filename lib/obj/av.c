@@ -41,6 +41,14 @@ static void tell_watches_locked(struct mrf_av *av)
 	}
 }
 
+static void remove_one_locked(struct mrf_av *av, size_t i)
+{
+	mrf_lock_held(&av->lock);
+	if (av->index)
+		mrf_av_index_remove_locked(av, i);
+	mrf_av_remove_locked(av, i);
+}
+
 static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint64_t flags)
 {
 	struct mrf_av *av = mrf_av_of(fid);
@@ -59,7 +67,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint6
 	mrf_lock_take(&av->lock);
 	for (i = 0; i < count; i++) {
 		if (mrf_av_gen(av, fi_addr[i]))
-			mrf_av_remove_locked(av, fi_addr[i]);
+			remove_one_locked(av, fi_addr[i]);
 		else
 			ret = no_entry("fi_av_remove", fi_addr[i]);
 	}
@@ -190,6 +198,7 @@ static int av_close(struct fid *fid)
 		return ret;
 	mrf_obj_fini(&av->obj);
 	mrf_lock_fini(&av->lock);
+	mrf_av_index_drop(av);
 	mrf_av_table_fini(av);
 	mrf_obj_drop(&av->eq_hold);
 	mrf_obj_drop(&av->obj.parent);

@@ -13,6 +13,7 @@
 
 #include <rdma/fi_domain.h>
 #include "base/list.h"
+#include "obj/av_index.h"
 #include "obj/av_table.h"
 #include "obj/obj.h"
 

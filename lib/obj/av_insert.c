@@ -128,6 +128,8 @@ static void insert_one_locked(struct insertion *ins, const union mrf_addr *addr)
 			      "there is no memory for the entry");
 		return;
 	}
+	if (mrf_unlikely(ins->av->index != NULL))
+		mrf_av_index_add_locked(ins->av, name);
 	if (ins->fi_addr)
 		ins->fi_addr[ins->i] = name;
 	if (ins->errs)

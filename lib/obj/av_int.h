@@ -3,6 +3,7 @@
 #ifndef MRF_OBJ_AV_INT_H
 #define MRF_OBJ_AV_INT_H
 
+#include <limits.h>
 #include <stdatomic.h>
 #include "obj/av.h"
 #include "obj/eq.h"
@@ -33,17 +34,29 @@ struct mrf_av {
 	bool async; /* FI_EVENT */
 	_Atomic(struct mrf_av_entry *) chunks[MRF_AV_CHUNKS];
 	atomic_size_t count; /* entries in use; changed under lock */
+	/* Insertions and removals, and so the last generation; changed under lock. */
+	atomic_uint_fast64_t changes;
 
 	struct mrf_lock lock; /* rank AV: guards all below, and changes of entries */
 	struct mrf_eq *eq;    /* bound, or NULL */
 	struct mrf_hold eq_hold;
-	struct mrf_list watches; /* struct mrf_av_watch.node */
-	uint64_t last_gen;
-	size_t used;	   /* indices handed out so far, and so the first fresh one */
-	size_t lowest;	   /* no index below is free; tables only */
-	size_t free_first; /* list of removed indices, oldest first; maps only */
+	struct mrf_list watches;    /* struct mrf_av_watch.node */
+	struct mrf_av_index *index; /* NULL: nobody has asked; av_index.h */
+	size_t used;		    /* indices handed out so far, and so the first fresh one */
+	size_t lowest;		    /* no index below is free; tables only */
+	size_t free_first;	    /* list of removed indices, oldest first; maps only */
 	size_t free_last;
 };
+
+/* Index i lives in the chunk of the highest bit of i + 2^6, at the remaining bits. */
+static inline size_t mrf_av_chunk_of(size_t i, size_t *offset)
+{
+	size_t n = i + ((size_t)1 << MRF_AV_FIRST_BITS);
+	unsigned top = (unsigned)(sizeof(long) * CHAR_BIT - 1) - (unsigned)__builtin_clzl(n);
+
+	*offset = n - ((size_t)1 << top);
+	return top - MRF_AV_FIRST_BITS;
+}
 
 static inline struct mrf_av *mrf_av_of(struct fid_av *fid)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The entries of an address vector: found without a lock, in chunks that never move. */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -24,16 +23,6 @@ void mrf_av_table_fini(struct mrf_av *av)
 		free(atomic_load(&av->chunks[i]));
 }
 
-/* Index i lives in the chunk of the highest bit of i + 2^6, at the remaining bits. */
-static size_t chunk_of(size_t i, size_t *offset)
-{
-	size_t n = i + ((size_t)1 << MRF_AV_FIRST_BITS);
-	unsigned top = (unsigned)(sizeof(long) * CHAR_BIT - 1) - (unsigned)__builtin_clzl(n);
-
-	*offset = n - ((size_t)1 << top);
-	return top - MRF_AV_FIRST_BITS;
-}
-
 static struct mrf_av_entry *entry_at(const struct mrf_av *av, fi_addr_t i)
 {
 	struct mrf_av_entry *chunk;
@@ -41,7 +30,7 @@ static struct mrf_av_entry *entry_at(const struct mrf_av *av, fi_addr_t i)
 
 	if (i >= ((fi_addr_t)1 << (MRF_AV_FIRST_BITS + MRF_AV_CHUNKS)) - (1 << MRF_AV_FIRST_BITS))
 		return NULL;
-	c = chunk_of(i, &offset);
+	c = mrf_av_chunk_of(i, &offset);
 	chunk = atomic_load_explicit(&av->chunks[c], memory_order_acquire);
 	return chunk ? &chunk[offset] : NULL;
 }
@@ -50,7 +39,7 @@ static struct mrf_av_entry *entry_at(const struct mrf_av *av, fi_addr_t i)
 static struct mrf_av_entry *entry_new_locked(struct mrf_av *av, size_t i)
 {
 	struct mrf_av_entry *chunk;
-	size_t offset, c = chunk_of(i, &offset);
+	size_t offset, c = mrf_av_chunk_of(i, &offset);
 
 	if (c >= MRF_AV_CHUNKS)
 		return NULL;
@@ -95,6 +84,15 @@ int mrf_av_get(const struct mrf_av *av, fi_addr_t fi_addr, union mrf_addr *addr)
 	return 0;
 }
 
+/* Counts a change of the table. */
+static uint64_t count_change_locked(struct mrf_av *av)
+{
+	uint64_t n = atomic_load_explicit(&av->changes, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&av->changes, n, memory_order_release);
+	return n;
+}
+
 static void fill_locked(struct mrf_av *av, struct mrf_av_entry *entry, const union mrf_addr *addr)
 {
 	uint32_t words[MRF_AV_WORDS];
@@ -103,7 +101,7 @@ static void fill_locked(struct mrf_av *av, struct mrf_av_entry *entry, const uni
 	memcpy(words, addr, sizeof(words));
 	for (i = 0; i < MRF_AV_WORDS; i++)
 		atomic_store_explicit(&entry->words[i], words[i], memory_order_release);
-	atomic_store(&entry->gen, ++av->last_gen);
+	atomic_store(&entry->gen, count_change_locked(av));
 	atomic_fetch_add(&av->count, 1);
 }
 
@@ -153,6 +151,7 @@ void mrf_av_remove_locked(struct mrf_av *av, size_t i)
 
 	mrf_lock_held(&av->lock);
 	atomic_store(&entry->gen, 0);
+	count_change_locked(av);
 	atomic_fetch_sub(&av->count, 1);
 	if (av->table) {
 		av->lowest = mrf_min(av->lowest, i);

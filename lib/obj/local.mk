@@ -1,6 +1,8 @@
 libmrfab_internal_la_SOURCES += \
 	lib/obj/av.c \
 	lib/obj/av.h \
+	lib/obj/av_index.c \
+	lib/obj/av_index.h \
 	lib/obj/av_insert.c \
 	lib/obj/av_int.h \
 	lib/obj/av_table.c \

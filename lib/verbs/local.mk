@@ -25,4 +25,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/vnode.c \
 	lib/verbs/vnode.h \
 	lib/verbs/vqp.c \
-	lib/verbs/vqp.h
+	lib/verbs/vqp.h \
+	lib/verbs/vsrq.c \
+	lib/verbs/vsrq.h

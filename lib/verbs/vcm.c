@@ -287,6 +287,14 @@ int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsi
 	return MRF_GATED(rdma_connect(conn->id, &param)) ? mrf_verbs_errno() : 0;
 }
 
+/* librdmacm does not know of the queue pair, so it neither moves it nor tells its number. */
+static int get_ready(struct mrf_vconn *conn, struct rdma_conn_param *param)
+{
+	param->qp_num = conn->qp->qp_num;
+	param->srq = conn->qp->srq != NULL;
+	return mrf_qp_get_ready(conn);
+}
+
 int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
 {
 	struct rdma_conn_param param = {
@@ -296,7 +304,10 @@ int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len)
 		.initiator_depth = RD_ATOMIC,
 		.rnr_retry_count = RNR_FOR_EVER,
 	};
+	int ret = conn->sends_only ? get_ready(conn, &param) : 0;
 
+	if (ret)
+		return ret;
 	return MRF_GATED(rdma_accept(conn->id, &param)) ? mrf_verbs_errno() : 0;
 }
 

@@ -154,6 +154,21 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *out, int n)
 	return got;
 }
 
+int mrf_vcq_poll_from(struct mrf_vcq *cq, struct mrf_wc *out, int n)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int i, got;
+
+	got = ibv_poll_cq(cq->cq, n < POLL_BATCH ? n : POLL_BATCH, wc);
+	if (mrf_unlikely(got < 0))
+		return -FI_EIO;
+	for (i = 0; i < got; i++) {
+		convert(&wc[i], &out[i]);
+		out[i].qpn = wc[i].qp_num;
+	}
+	return got;
+}
+
 void mrf_vcq_arm(struct mrf_vcq *cq)
 {
 	int err = ibv_req_notify_cq(cq->cq, 0);

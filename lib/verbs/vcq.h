@@ -32,6 +32,7 @@ struct mrf_wc {
 	int raw_status;	       /* enum ibv_wc_status, for messages */
 	uint32_t byte_len;     /* of a RECV or RECV_IMM */
 	uint32_t imm;	       /* host order */
+	uint32_t qpn;	       /* of its queue pair; set by mrf_vcq_poll_from only */
 };
 
 struct mrf_vcq;
@@ -40,7 +41,9 @@ struct mrf_vcq;
 int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **cq);
 /*
  * As mrf_vcq_open, on the device of another queue: the new one shares the descriptor of
- * first, which is closed last.
+ * first, which is closed last. Each of them is armed for itself, and mrf_vcq_ack takes the events
+ * of all: whoever sleeps on the descriptor calls it once, arms each, and then looks into each.
+ * first may be polled and armed by another thread meanwhile.
  */
 int mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **cq);
 void mrf_vcq_close(struct mrf_vcq *cq);
@@ -49,6 +52,11 @@ void mrf_vcq_close(struct mrf_vcq *cq);
  * broken.
  */
 int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n);
+/*
+ * As mrf_vcq_poll, for a queue on which the receives of shared queues complete: also says of
+ * which queue pair each completion is, whatever its status. That queue pair may be gone already.
+ */
+int mrf_vcq_poll_from(struct mrf_vcq *cq, struct mrf_wc *wc, int n);
 /*
  * Arms the queue: the next completion makes fd readable; completions already there do
  * not.

@@ -23,9 +23,14 @@ struct mrf_vpd {
 
 struct mrf_vconn {
 	struct rdma_cm_id *id; /* its context points back here */
-	struct ibv_qp *qp;     /* also id->qp if incoming; otherwise unknown to id */
+	struct ibv_qp *qp;     /* also id->qp if incoming and not sends_only: else unknown to id */
 	void *owner;
 	bool incoming;
+	bool sends_only; /* of qp */
+};
+
+struct mrf_vsrq {
+	struct ibv_srq *srq;
 };
 
 struct mrf_vcq {

@@ -26,8 +26,8 @@ static int cm_errno(void)
 }
 
 /*
- * Sets what the connection manager says for a state. Only the peer of an incoming
- * connection may access memory through it.
+ * Sets what the connection manager says for a state, but for rights: it would give the peer all
+ * of them.
  */
 static int to_state(struct mrf_vconn *conn, enum ibv_qp_state state)
 {
@@ -36,7 +36,7 @@ static int to_state(struct mrf_vconn *conn, enum ibv_qp_state state)
 
 	if (rdma_init_qp_attr(conn->id, &attr, &mask))
 		return cm_errno();
-	if (mask & IBV_QP_ACCESS_FLAGS && !conn->incoming)
+	if (mask & IBV_QP_ACCESS_FLAGS && (!conn->incoming || conn->sends_only))
 		attr.qp_access_flags = 0;
 	if (mask & IBV_QP_MIN_RNR_TIMER)
 		attr.min_rnr_timer = MIN_RNR_TIMER;
@@ -60,6 +60,7 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 		.qp_type = IBV_QPT_RC,
 		.send_cq = attr->send_cq->cq,
 		.recv_cq = attr->recv_cq->cq,
+		.srq = attr->srq ? attr->srq->srq : NULL,
 		.sq_sig_all = 1,
 		.cap = { .max_send_wr = attr->send_depth,
 			 .max_recv_wr = attr->recv_depth,
@@ -73,6 +74,7 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 	conn->qp = ibv_create_qp(attr->pd->pd, &init);
 	if (!conn->qp)
 		return mrf_verbs_errno();
+	conn->sends_only = attr->sends_only;
 	ret = to_state(conn, IBV_QPS_INIT);
 	if (ret) {
 		mrf_vconn_destroy_qp(conn);
@@ -81,9 +83,10 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 	/*
 	 * librdmacm moves the queue pair of an id, if it knows of it, through its states,
 	 * whoever made it. On the initiator's side it would open the queue pair to the
-	 * target before anything of the response was checked.
+	 * target before anything of the response was checked; on the target's it would give
+	 * the initiator all rights.
 	 */
-	if (conn->incoming)
+	if (conn->incoming && !conn->sends_only)
 		conn->id->qp = conn->qp;
 	return 0;
 }
@@ -107,12 +110,17 @@ int mrf_vconn_establish(struct mrf_vconn *conn)
 	 */
 	ret = to_state(conn, IBV_QPS_INIT);
 	if (!ret)
-		ret = to_state(conn, IBV_QPS_RTR);
-	if (!ret)
-		ret = to_state(conn, IBV_QPS_RTS);
+		ret = mrf_qp_get_ready(conn);
 	if (!ret && MRF_GATED(rdma_establish(conn->id)))
 		ret = cm_errno();
 	return ret;
+}
+
+int mrf_qp_get_ready(struct mrf_vconn *conn)
+{
+	int ret = to_state(conn, IBV_QPS_RTR);
+
+	return ret ? ret : to_state(conn, IBV_QPS_RTS);
 }
 
 static int query(const struct mrf_vconn *conn, struct ibv_qp_attr *attr)

@@ -12,6 +12,8 @@
 #include "verbs/vcq.h"
 #include "verbs/verbs.h"
 
+struct mrf_vsrq;
+
 struct mrf_vqp_attr {
 	struct mrf_vpd *pd;
 	struct mrf_vcq *send_cq;
@@ -20,11 +22,15 @@ struct mrf_vqp_attr {
 	uint32_t recv_depth;
 	uint32_t send_sge;
 	uint32_t max_inline; /* bytes */
+	/* Its receives come from here; recv_depth does not count then. NULL: it has its own. */
+	struct mrf_vsrq *srq;
+	/* The peer may only SEND: whatever else it tries breaks both ends, even without a byte. */
+	bool sends_only;
 };
 
 /*
  * Called after ADDR_RESOLVED, or on an incoming connection. Only the queue pair of an
- * incoming connection lets the peer access memory.
+ * incoming connection lets the peer access memory, and not even that with sends_only.
  */
 int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr);
 /*
@@ -37,7 +43,10 @@ void mrf_vconn_destroy_qp(struct mrf_vconn *conn);
  * target has gone meanwhile.
  */
 int mrf_vconn_establish(struct mrf_vconn *conn);
-/* Called after mrf_vconn_accept: sets the RNR timer, which would otherwise be 655 ms. */
+/*
+ * Called after mrf_vconn_accept: sets the RNR timer, which would otherwise be 655 ms. Not needed
+ * with sends_only.
+ */
 int mrf_vconn_tune(struct mrf_vconn *conn);
 /*
  * What the packets of an initiator's queue pair, to which nothing has been posted yet, begin
@@ -106,6 +115,8 @@ struct ibv_qp;
 
 /* Destroys a queue pair; if the kernel keeps it, logs that and forgets it. */
 void mrf_qp_destroy(struct ibv_qp *qp);
+/* From INIT to where it receives and sends, by what the connection manager says. */
+int mrf_qp_get_ready(struct mrf_vconn *conn);
 /* The work of mrf_vconn_post. */
 int mrf_qp_post(struct ibv_qp *qp, const struct mrf_vwr *wr);
 

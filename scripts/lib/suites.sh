@@ -327,7 +327,7 @@ suite_rxe() {
 
 suite_rxe-6.1() {
 	seed 1
-	suite_rxe 6.1 kinds device hammer changes
+	suite_rxe 6.1 kinds device hammer srq changes
 }
 
 suite_rxe-6.1-rest() {
@@ -337,7 +337,7 @@ suite_rxe-6.1-rest() {
 
 suite_rxe-6.12() {
 	seed 2
-	suite_rxe 6.12 kinds odd changes
+	suite_rxe 6.12 kinds odd srq changes
 }
 
 # On the newest kernel of Debian's backports: what kernels may do differently.

@@ -22,9 +22,11 @@
 #define MAX_INLINE 512
 #define PAGE 4096u
 /* enum ibv_wc_status, for raw_status */
+#define RAW_LOC_QP_OP 2
 #define RAW_LOC_PROT 4
 #define RAW_FLUSH 5
 #define RAW_REM_ACCESS 10
+#define RAW_REM_OP 11
 #define RAW_RETRY_EXC 12
 #define RAW_GENERAL 21
 
@@ -97,6 +99,13 @@ struct recv {
 	struct mrf_sge sge;
 };
 
+struct mrf_vsrq {
+	struct mrf_list node; /* in srqs */
+	struct mrf_vpd *pd;
+	struct mrf_list rq;
+	unsigned nrq, depth;
+};
+
 struct mrf_vconn {
 	struct mrf_list node; /* in conns */
 	struct mrf_vcm *cm;
@@ -112,8 +121,9 @@ struct mrf_vconn {
 	enum qp_state qp;
 	struct mrf_list sq, rq;
 	unsigned nsq, nrq;
-	uint32_t taken; /* passive: packets carried out */
-	bool stopped;	/* takes no RECV any more */
+	struct recv *begun; /* by a message that broke off */
+	uint32_t taken;	    /* passive: packets carried out */
+	bool stopped;	    /* takes no RECV any more */
 };
 
 #define FIRST_PSN 0xfffffdu /* few are left before they begin again */
@@ -123,11 +133,11 @@ struct kept {
 	struct mrf_list node;
 	struct mrf_vconn *to;
 	size_t len;
-	uint8_t data[MAX_INLINE];
+	uint8_t data[];
 };
 
 static struct {
-	struct mrf_list conns, kept;
+	struct mrf_list conns, kept, srqs;
 	struct mr mrs[MAX_MRS];
 	unsigned next_mr;
 	uint8_t low;
@@ -147,12 +157,16 @@ static struct {
 	unsigned break_nth, break_times;
 	enum mrf_wc_status break_status;
 	bool break_ran;
+	unsigned break_send_nth;
 	unsigned unreachable_nth;
 	int unreachable_err;
 	unsigned unresolved;
 	unsigned lost; /* connection requests to be */
 	bool hold, hold_messages, run_on_arm, run_on_disconnect;
-} f = { .conns = { &f.conns, &f.conns }, .kept = { &f.kept, &f.kept }, .next_port = 40000 };
+} f = { .conns = { &f.conns, &f.conns },
+	.kept = { &f.kept, &f.kept },
+	.srqs = { &f.srqs, &f.srqs },
+	.next_port = 40000 };
 
 static void enter(void)
 {
@@ -182,7 +196,7 @@ static int refused(enum fake_call call)
 /* As in lib/verbs: of what can be ordered to fail only posting is quick. */
 static int ordered(enum fake_call call)
 {
-	if (call != FAKE_POST && call != FAKE_POST_RECV)
+	if (call != FAKE_POST && call != FAKE_POST_RECV && call != FAKE_VSRQ_POST)
 		mrf_slow_call();
 	return refused(call);
 }
@@ -215,7 +229,7 @@ void fake_heal(void)
 	f.any_nth = 0;
 	f.failed = false;
 	f.probe_status = MRF_WC_OK;
-	f.break_nth = 0;
+	f.break_nth = f.break_send_nth = 0;
 	f.unreachable_nth = 0;
 	f.unresolved = f.lost = 0;
 	leave();
@@ -276,6 +290,8 @@ const char *fake_call_name(enum fake_call call)
 		[FAKE_LISTEN] = "listen",
 		[FAKE_RESOLVE] = "resolve",
 		[FAKE_ROUTE] = "route",
+		[FAKE_VSRQ_OPEN] = "vsrq_open",
+		[FAKE_VSRQ_POST] = "vsrq_post",
 		[FAKE_CREATE_QP] = "create_qp",
 		[FAKE_CONNECT] = "connect",
 		[FAKE_ACCEPT] = "accept",
@@ -394,6 +410,13 @@ void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ra
 	f.break_times = times;
 	f.break_status = status;
 	f.break_ran = ran;
+	leave();
+}
+
+void fake_break_send(unsigned nth)
+{
+	enter();
+	f.break_send_nth = nth;
 	leave();
 }
 
@@ -650,6 +673,10 @@ static void must_be_unused(const struct mrf_vpd *pd)
 		if (conn->qp != QP_NONE && conn->attr.pd == pd)
 			abort();
 	}
+	mrf_list_each (node, &f.srqs) {
+		if (mrf_list_entry(node, struct mrf_vsrq, node)->pd == pd)
+			abort();
+	}
 	leave();
 }
 
@@ -806,7 +833,7 @@ void mrf_vcq_close(struct mrf_vcq *cq)
 	unmake(FAKE_VCQ_OPEN, cq);
 }
 
-int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n)
+int mrf_vcq_poll_from(struct mrf_vcq *cq, struct mrf_wc *wc, int n)
 {
 	int got = 0;
 	bool late;
@@ -819,6 +846,16 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n)
 		wc[got++] = (struct mrf_wc){ .wr_id = UINT64_MAX };
 	cq->rearmed &= !got;
 	leave();
+	return got;
+}
+
+/* The number of the queue pair is not what it says here. */
+int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *wc, int n)
+{
+	int i, got = mrf_vcq_poll_from(cq, wc, n);
+
+	for (i = 0; i < got; i++)
+		wc[i].qpn = UINT32_MAX;
 	return got;
 }
 
@@ -887,7 +924,8 @@ static void complete(struct mrf_vcq *cq, struct mrf_wc wc)
 		fake.overflows++;
 		return;
 	}
-	wc.raw_status = raw_of(wc.status);
+	if (!wc.raw_status)
+		wc.raw_status = raw_of(wc.status);
 	cq->ring[cq->tail++ % cq->depth] = wc;
 	if (cq->armed && !cq->stopped && !cq->deaf) {
 		cq->armed = false;
@@ -961,31 +999,68 @@ static struct mrf_cm_event *tell(struct mrf_vconn *conn, enum mrf_cm_type type, 
 /* --- queue pairs
  * ------------------------------------------------------------------------- */
 
-static void send_done(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status)
+static void send_ended(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status,
+		       int raw_status)
 {
-	complete(conn->attr.send_cq,
-		 (struct mrf_wc){ .wr_id = wr->wr.wr_id, .status = status, .kind = MRF_WC_SENT });
+	complete(conn->attr.send_cq, (struct mrf_wc){ .wr_id = wr->wr.wr_id,
+						      .status = status,
+						      .raw_status = raw_status,
+						      .kind = MRF_WC_SENT,
+						      .qpn = conn->qpn });
 	mrf_list_del(&wr->node);
 	free(wr);
 	conn->nsq--;
 }
 
+static void send_done(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status)
+{
+	send_ended(conn, wr, status, 0);
+}
+
+/* The next receive of this queue pair; NULL: none is posted. */
+static struct recv *recv_next(const struct mrf_vconn *conn)
+{
+	struct mrf_list *node = mrf_list_first(conn->attr.srq ? &conn->attr.srq->rq : &conn->rq);
+
+	return node ? mrf_list_entry(node, struct recv, node) : NULL;
+}
+
+static struct recv *recv_take(struct mrf_vconn *conn)
+{
+	struct recv *recv = recv_next(conn);
+
+	mrf_list_del(&recv->node);
+	if (conn->attr.srq)
+		conn->attr.srq->nrq--;
+	else
+		conn->nrq--;
+	return recv;
+}
+
+static void recv_ended(struct mrf_vconn *conn, struct recv *recv, struct mrf_wc wc)
+{
+	wc.wr_id = recv->wr_id;
+	wc.qpn = conn->qpn;
+	complete(conn->attr.recv_cq, wc);
+	free(recv);
+}
+
 static void recv_done(struct mrf_vconn *conn, enum mrf_wc_status status, enum mrf_wc_kind kind,
 		      size_t len, uint32_t imm)
 {
-	struct recv *recv = mrf_list_entry(mrf_list_pop(&conn->rq), struct recv, node);
-
-	complete(conn->attr.recv_cq, (struct mrf_wc){ .wr_id = recv->wr_id,
-						      .status = status,
-						      .kind = kind,
-						      .byte_len = (uint32_t)len,
-						      .imm = imm });
-	free(recv);
-	conn->nrq--;
+	recv_ended(conn, recv_take(conn),
+		   (struct mrf_wc){
+			   .status = status, .kind = kind, .byte_len = (uint32_t)len, .imm = imm });
 }
 
+static const struct mrf_wc flushed_recv = { .status = MRF_WC_FLUSHED, .kind = MRF_WC_RECV };
+
+/* All but shared ones. */
 static void flush_recvs(struct mrf_vconn *conn)
 {
+	if (conn->begun)
+		recv_ended(conn, conn->begun, flushed_recv);
+	conn->begun = NULL;
 	while (!mrf_list_empty(&conn->rq))
 		recv_done(conn, MRF_WC_FLUSHED, MRF_WC_RECV, 0, 0);
 }
@@ -1028,6 +1103,8 @@ static void qp_drop(struct mrf_vconn *conn)
 		free(mrf_list_entry(node, struct wr, node));
 	while ((node = mrf_list_pop(&conn->rq)))
 		free(mrf_list_entry(node, struct recv, node));
+	free(conn->begun);
+	conn->begun = NULL;
 	conn->nsq = conn->nrq = 0;
 	if (conn->qp != QP_NONE) {
 		conn->qp = QP_DEAD;
@@ -1125,19 +1202,22 @@ static void remember(const struct wr *wr, const uint8_t *there)
 						    .first = wr->len ? *there : 0 };
 }
 
+/* False: it does not fit, or the memory of the receive is gone; the queue pair is broken. */
 static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 {
-	struct recv *recv;
+	struct recv *recv = to->qp == QP_RTS ? recv_next(to) : NULL;
 	uint8_t *slot;
 
-	if (to->qp != QP_RTS || mrf_list_empty(&to->rq))
-		return false;
-	recv = mrf_list_entry(mrf_list_first(&to->rq), struct recv, node);
-	slot = reach(to->attr.pd, recv->sge.lkey, recv->sge.addr, len, MRF_RIGHT_LOCAL_WRITE);
-	if (len > recv->sge.len || !slot) {
-		recv_done(to, MRF_WC_LOCAL, MRF_WC_RECV, 0, 0);
-		qp_error(to);
+	if (!recv)
 		return true;
+	slot = reach(to->attr.pd, recv->sge.lkey, recv->sge.addr, len, MRF_RIGHT_LOCAL_WRITE);
+	if (len > recv->sge.len || (len && !slot)) {
+		recv_ended(to, recv_take(to),
+			   (struct mrf_wc){ .status = MRF_WC_UNSENT,
+					    .raw_status = RAW_LOC_QP_OP,
+					    .kind = MRF_WC_RECV });
+		qp_error(to);
+		return false;
 	}
 	if (len)
 		memcpy(slot, msg, len);
@@ -1147,7 +1227,7 @@ static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 
 static void keep(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 {
-	struct kept *kept = must_alloc(sizeof(*kept));
+	struct kept *kept = must_alloc(sizeof(*kept) + len);
 
 	kept->to = to;
 	kept->len = len;
@@ -1155,46 +1235,88 @@ static void keep(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 	mrf_list_add_tail(&kept->node, &f.kept);
 }
 
-/* False: there is no RECV, wait. *refused: the target does not take it. */
-static bool deliver(struct mrf_vconn *conn, struct wr *wr, bool *refused)
+/* False: the target does not take it. */
+static bool meet_fate(struct mrf_vconn *conn, uint8_t *msg, size_t len)
 {
 	enum fake_fate fate = FAKE_DELIVER;
-	uint8_t msg[4 * MAX_INLINE];
-	size_t len = wr->len;
+	bool taken = true;
 
-	if (len > sizeof(msg))
-		abort();
-	if (mrf_list_empty(&conn->peer->rq))
-		return false;
-	fake.asks += !conn->passive;
-	conn->peer->taken++;
-	move(conn, wr, msg);
 	if (fake.on_send)
 		fate = fake.on_send(msg, &len, conn->passive);
-	*refused = fate == FAKE_REFUSE;
-	if (*refused)
-		return true;
+	if (fate == FAKE_REFUSE)
+		return false;
 	if (fate == FAKE_KEEP)
 		keep(conn->peer, msg, len);
 	else if (fate != FAKE_DROP)
-		arrive(conn->peer, msg, len);
+		taken = arrive(conn->peer, msg, len);
 	if (fate == FAKE_TWICE)
 		arrive(conn->peer, msg, len);
+	return taken;
+}
+
+/* False: there is no RECV, wait. *refused: the target does not take it. */
+static bool deliver(struct mrf_vconn *conn, struct wr *wr, bool *refused)
+{
+	/* Room for what on_send makes of it, too. */
+	uint8_t *msg;
+
+	if (!recv_next(conn->peer))
+		return false;
+	msg = must_alloc(mrf_max(wr->len, (size_t)4 * MAX_INLINE));
+	fake.asks += !conn->passive;
+	conn->peer->taken++;
+	move(conn, wr, msg);
+	*refused = !meet_fate(conn, msg, wr->len);
+	free(msg);
 	return true;
 }
 
 static void break_both(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status);
 
+/* It ends here, and has only begun there. */
+static void break_off(struct mrf_vconn *conn, struct wr *wr)
+{
+	struct mrf_vconn *peer = conn->peer;
+	struct recv *recv = recv_take(peer);
+
+	if (peer->attr.srq && fake.loses_recvs)
+		free(recv);
+	else
+		peer->begun = recv;
+	break_both(conn, wr, MRF_WC_LOCAL);
+}
+
+/* Does it end before it is all there? */
+static bool breaks_off(struct mrf_vconn *conn, struct wr *wr)
+{
+	if (wr->ran)
+		return false;
+	if (!local_ok(conn, wr)) {
+		break_both(conn, wr, MRF_WC_LOCAL);
+		return true;
+	}
+	if (!recv_next(conn->peer) || !f.break_send_nth || --f.break_send_nth)
+		return false;
+	break_off(conn, wr);
+	return true;
+}
+
 static bool run_send(struct mrf_vconn *conn, struct wr *wr)
 {
+	struct mrf_vconn *peer = conn->peer;
 	bool refused = false;
 
+	if (breaks_off(conn, wr))
+		return true;
 	if (!wr->ran && !deliver(conn, wr, &refused))
 		return false;
-	if (refused)
-		break_both(conn, wr, MRF_WC_REFUSED);
-	else
+	if (refused) {
+		send_ended(conn, wr, MRF_WC_REFUSED, RAW_REM_OP);
+		qp_error(conn);
+		qp_error(peer);
+	} else {
 		send_done(conn, wr, MRF_WC_OK);
+	}
 	return true;
 }
 
@@ -1213,7 +1335,7 @@ static enum mrf_wc_status check_remote(const struct mrf_vconn *conn, const struc
 
 	*there = NULL;
 	/* An initiator lets nobody through. */
-	if (conn->passive)
+	if (conn->passive || conn->peer->attr.sends_only)
 		return MRF_WC_REFUSED;
 	/* What was done is acknowledged again; a read is done again. */
 	if (!wr->len || (wr->ran && wr->wr.op != MRF_VWR_READ))
@@ -1302,8 +1424,7 @@ static bool run_access(struct mrf_vconn *conn, struct wr *wr)
 		return true;
 	}
 	status = check_remote(conn, wr, &there);
-	if (status == MRF_WC_OK && wr->wr.op == MRF_VWR_WRITE_IMM &&
-	    mrf_list_empty(&conn->peer->rq))
+	if (status == MRF_WC_OK && wr->wr.op == MRF_VWR_WRITE_IMM && !recv_next(conn->peer))
 		return false;
 	if (status == MRF_WC_OK && is_probe(wr)) {
 		status = f.probe_status;
@@ -1504,7 +1625,8 @@ int mrf_vconn_create_qp(struct mrf_vconn *conn, const struct mrf_vqp_attr *attr)
 {
 	int ret;
 
-	if (attr->send_sge > MAX_SGE || attr->max_inline > MAX_INLINE)
+	if (attr->send_sge > MAX_SGE || attr->max_inline > MAX_INLINE ||
+	    (attr->srq && attr->srq->pd->dev != attr->pd->dev))
 		return -FI_EINVAL;
 	enter();
 	ret = ordered(FAKE_CREATE_QP);
@@ -1679,7 +1801,7 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 	recv->sge = *sge;
 	enter();
 	ret = ordered(FAKE_POST_RECV);
-	if (!ret && conn->stopped)
+	if (!ret && (conn->stopped || conn->attr.srq))
 		ret = -FI_EINVAL;
 	if (!ret && conn->nrq == conn->attr.recv_depth)
 		ret = -FI_EAGAIN;
@@ -1690,6 +1812,88 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 			flush_recvs(conn);
 		else if (conn->peer)
 			run_queue(conn->peer);
+	}
+	leave();
+	if (ret)
+		free(recv);
+	return ret;
+}
+
+/* --- shared receives ------------------------------------------------------------------
+ */
+
+int mrf_vsrq_open(struct mrf_vpd *pd, uint32_t depth, struct mrf_vsrq **out)
+{
+	struct mrf_vsrq *srq;
+	int ret;
+
+	if (!depth)
+		return -FI_EINVAL;
+	srq = make(FAKE_VSRQ_OPEN, sizeof(*srq), &ret);
+	if (!srq)
+		return ret;
+	srq->pd = pd;
+	srq->depth = depth;
+	mrf_list_init(&srq->rq);
+	enter();
+	mrf_list_add_tail(&srq->node, &f.srqs);
+	leave();
+	*out = srq;
+	return 0;
+}
+
+/* The kernel would not let go of it. */
+static void must_have_no_user(const struct mrf_vsrq *srq)
+{
+	mrf_list_each (node, &f.conns) {
+		const struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->qp != QP_NONE && conn->attr.srq == srq)
+			abort();
+	}
+}
+
+void mrf_vsrq_close(struct mrf_vsrq *srq)
+{
+	struct mrf_list *node;
+
+	enter();
+	must_have_no_user(srq);
+	while ((node = mrf_list_pop(&srq->rq)))
+		free(mrf_list_entry(node, struct recv, node));
+	mrf_list_del(&srq->node);
+	leave();
+	unmake(FAKE_VSRQ_OPEN, srq);
+}
+
+/* Whoever waits for it. */
+static void run_users(const struct mrf_vsrq *srq)
+{
+	mrf_list_each (node, &f.conns) {
+		struct mrf_vconn *conn = mrf_list_entry(node, struct mrf_vconn, node);
+
+		if (conn->qp == QP_RTS && conn->attr.srq == srq && conn->peer)
+			run_queue(conn->peer);
+	}
+}
+
+int mrf_vsrq_post(struct mrf_vsrq *srq, uint64_t wr_id, struct mrf_sge *sge)
+{
+	struct recv *recv = calloc(1, sizeof(*recv));
+	int ret;
+
+	if (!recv)
+		return -FI_ENOMEM;
+	recv->wr_id = wr_id;
+	recv->sge = *sge;
+	enter();
+	ret = ordered(FAKE_VSRQ_POST);
+	if (!ret && srq->nrq == srq->depth)
+		ret = -FI_EAGAIN;
+	if (!ret) {
+		mrf_list_add_tail(&recv->node, &srq->rq);
+		srq->nrq++;
+		run_users(srq);
 	}
 	leave();
 	if (ret)

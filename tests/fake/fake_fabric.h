@@ -4,8 +4,9 @@
  * the library, linked instead of it. Endpoints of one process talk to each other through
  * it, with real threads and real file descriptors. It keeps rxe's rules: keys, bounds (as
  * iova), rights and protection domains are checked, an access of no bytes is not; a
- * refusal breaks the queue pairs of both ends; what waits on a broken one is flushed;
- * sends and immediate data wait for a RECV; private data comes padded with zeros.
+ * refusal breaks the queue pairs of both ends; what waits on a broken one is flushed, but
+ * not shared receives (verbs/vsrq.h); sends and immediate data wait for a RECV; private data
+ * comes padded with zeros.
  * Whatever can run does so within the call that posts it, unless it is held.
  *
  * It counts what is alive, remembers the accesses that were carried out, and fails on
@@ -20,6 +21,7 @@
 #include <stdint.h>
 #include "verbs/vloop.h"
 #include "verbs/vqp.h"
+#include "verbs/vsrq.h"
 
 #define FAKE_DEVICE "rxe0"
 
@@ -35,6 +37,8 @@ enum fake_call {
 	FAKE_LISTEN,
 	FAKE_RESOLVE,
 	FAKE_ROUTE,
+	FAKE_VSRQ_OPEN,
+	FAKE_VSRQ_POST,
 	FAKE_CREATE_QP,
 	FAKE_CONNECT,
 	FAKE_ACCEPT,
@@ -69,6 +73,7 @@ struct fake_fabric {
 	int overtaken;	     /* it came so many packets further than it seems */
 	bool flush_local;    /* as 6.12: a bad local buffer completes as a flush, and so does
 			     everything that was in flight with it, done or not */
+	bool loses_recvs;    /* as 6.12: a shared receive that was begun never completes */
 	/*
 	 * Looks at every SEND, from whichever side, may change it (in place, *len <= 512)
 	 * and decides its fate. from_target: sent by the side that accepted. Runs under
@@ -152,6 +157,14 @@ unsigned fake_forgotten(void);
  * same. The queue pair is broken then; after REFUSED both are.
  */
 void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
+/*
+ * The nth SEND from now on breaks off behind its first packet, because its local buffer is gone: it
+ * completes with LOCAL, and its queue pair is broken. The receive that it has begun to fill comes
+ * back FLUSHED when the queue pair at the other end is put into error; but see loses_recvs. (A SEND
+ * whose buffer is not registered when it is carried out ends in the same way without beginning a
+ * receive.)
+ */
+void fake_break_send(unsigned nth);
 /*
  * Writes of no bytes, with which an initiator looks whether the peer is there, whenever an answer
  * takes a second: not logged. How many there were; the next one completes with status.

@@ -26,7 +26,9 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 		return -1;
 	if (n < 1)
 		return 0;
-	wc[0] = (struct ibv_wc){ .status = IBV_WC_SUCCESS, .opcode = IBV_WC_RDMA_WRITE };
+	wc[0] = (struct ibv_wc){ .status = IBV_WC_SUCCESS,
+				 .opcode = IBV_WC_RDMA_WRITE,
+				 .qp_num = 78 };
 	return 1;
 }
 
@@ -51,12 +53,20 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	return fake_verbs_goes_on(FAKE_POST_RECV) ? 0 : errno;
 }
 
+static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	(void)srq;
+	*bad = wr;
+	return fake_verbs_goes_on(FAKE_POST_SRQ_RECV) ? 0 : errno;
+}
+
 static struct ibv_context *with_ops(void)
 {
 	ops.ops.poll_cq = poll_cq;
 	ops.ops.req_notify_cq = req_notify_cq;
 	ops.ops.post_send = post_send;
 	ops.ops.post_recv = post_recv;
+	ops.ops.post_srq_recv = post_srq_recv;
 	return &ops;
 }
 
@@ -142,6 +152,23 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 
 /* --- queue pairs ------------------------------------------------------------------ */
 
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq *srq = made(FAKE_CREATE_SRQ, sizeof(*srq));
+
+	if (srq) {
+		srq->srq_context = attr->srq_context;
+		srq->context = with_ops();
+		srq->pd = pd;
+	}
+	return srq;
+}
+
+int ibv_destroy_srq(struct ibv_srq *srq)
+{
+	return unmake(FAKE_DESTROY_SRQ, srq);
+}
+
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp *qp = made(FAKE_CREATE_QP, sizeof(*qp));
@@ -150,6 +177,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		qp->qp_context = attr->qp_context;
 		qp->context = with_ops();
 		qp->pd = pd;
+		qp->srq = attr->srq;
+		qp->qp_num = 77;
 	}
 	return qp;
 }
@@ -157,8 +186,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	(void)qp;
-	(void)attr;
-	(void)mask;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		fake_verbs.access = attr->qp_access_flags;
 	return fake_verbs_goes_on(FAKE_MODIFY_QP) ? 0 : errno;
 }
 
@@ -292,8 +321,9 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
-	(void)id;
-	(void)param;
+	/* It tells the number of a queue pair, its own or one that it is told. */
+	if (!id->qp && (param->qp_num != 77 || !param->srq))
+		abort();
 	return answer(FAKE_ACCEPT);
 }
 
@@ -320,7 +350,7 @@ int rdma_disconnect(struct rdma_cm_id *id)
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	(void)id;
-	(void)attr;
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER;
 	return answer(FAKE_INIT_QP_ATTR);
 }

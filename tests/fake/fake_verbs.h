@@ -37,6 +37,9 @@ enum fake_call {
 	FAKE_DESTROY_CQ,
 	FAKE_POLL_CQ,
 	FAKE_REQ_NOTIFY_CQ,
+	FAKE_CREATE_SRQ,
+	FAKE_POST_SRQ_RECV,
+	FAKE_DESTROY_SRQ,
 	FAKE_CREATE_QP,
 	FAKE_MODIFY_QP,
 	FAKE_QUERY_QP,
@@ -77,6 +80,7 @@ struct fake_verbs {
 	unsigned live_pds;
 	unsigned live_mrs;
 	unsigned live_queues; /* of fake_qp.c: completion channels, queues, queue pairs */
+	unsigned access;      /* what the queue pair that was changed last lets its peer do */
 	unsigned max_mr;      /* registering more fails with ENOMEM; may be lowered */
 	size_t max_bytes;     /* registering more in all does, too; 0: no limit */
 	size_t live_bytes;

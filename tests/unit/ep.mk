@@ -43,6 +43,7 @@ unit_programs += \
 	tests/unit/t_rpc \
 	tests/unit/t_once \
 	tests/unit/t_short \
+	tests/unit/t_srq \
 	tests/unit/t_never \
 	tests/unit/t_stack \
 	tests/unit/t_silent \
@@ -90,6 +91,9 @@ tests_unit_t_short_SOURCES = tests/unit/t_short.c $(EP_FIXTURE)
 tests_unit_t_short_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_short_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_vconn_post,--wrap=mrf_vconn_access \
 	-Wl,--wrap=mrf_vconn_fetch_add,--wrap=mrf_entry_begin
+tests_unit_t_srq_SOURCES = tests/unit/t_srq.c tests/func/lines.h \
+	tests/fake/fake_fabric.c tests/fake/fake_fabric.h tests/unit/unit.h
+tests_unit_t_srq_LDADD = $(UNIT_LDADD)
 tests_unit_t_swap_SOURCES = tests/unit/t_swap.c $(EP_FIXTURE)
 tests_unit_t_swap_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)

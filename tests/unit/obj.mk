@@ -1,6 +1,7 @@
 unit_programs += \
 	tests/unit/t_addr \
 	tests/unit/t_av \
+	tests/unit/t_av_index \
 	tests/unit/t_cntr \
 	tests/unit/t_cq \
 	tests/unit/t_eq \
@@ -16,6 +17,11 @@ tests_unit_t_addr_LDADD = $(UNIT_LDADD)
 tests_unit_t_av_SOURCES = tests/unit/t_av.c tests/unit/fail_alloc.h $(obj_test_headers)
 tests_unit_t_av_LDADD = $(UNIT_LDADD)
 tests_unit_t_av_LDFLAGS = $(AM_LDFLAGS) $(wrap_alloc) -Wl,--wrap=getaddrinfo
+tests_unit_t_av_index_SOURCES = tests/unit/t_av_index.c tests/unit/every.h tests/unit/fail_alloc.h \
+	$(obj_test_headers)
+tests_unit_t_av_index_LDADD = $(UNIT_LDADD)
+tests_unit_t_av_index_LDFLAGS = $(AM_LDFLAGS) $(wrap_alloc) \
+	-Wl,--wrap=mrf_addr_hash,--wrap=mrf_random
 tests_unit_t_cntr_SOURCES = tests/unit/t_cntr.c tests/unit/fail_alloc.h $(obj_test_headers)
 tests_unit_t_cntr_LDADD = $(UNIT_LDADD)
 tests_unit_t_cntr_LDFLAGS = $(AM_LDFLAGS) $(wrap_alloc)

@@ -88,7 +88,13 @@ static inline void raw_post_recv(struct raw *r, unsigned slot)
 
 static inline void raw_qp(struct raw *r)
 {
-	struct mrf_vqp_attr attr = { r->pd, r->cq, r->cq, SLOTS, SLOTS, 1, INLINE };
+	struct mrf_vqp_attr attr = { .pd = r->pd,
+				     .send_cq = r->cq,
+				     .recv_cq = r->cq,
+				     .send_depth = SLOTS,
+				     .recv_depth = SLOTS,
+				     .send_sge = 1,
+				     .max_inline = INLINE };
 	unsigned i;
 
 	ck_assert_int_eq(mrf_vconn_create_qp(r->conn, &attr), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
 #include "base/addr.h"
+#include "base/compiler.h"
 #include "unit.h"
 
 static union mrf_addr v4(const char *host, uint16_t port)
@@ -120,6 +121,44 @@ START_TEST(addr_advance_ends_at_the_last_address_and_port)
 }
 END_TEST
 
+START_TEST(addr_hash_is_of_host_port_and_seed)
+{
+	static const uint64_t seed[3][2] = { { 1, 2 }, { 1, 3 }, { 2, 2 } };
+	union mrf_addr a[] = { v4("10.0.0.1", 7),   v4("10.0.0.2", 7),	 v4("10.0.0.1", 8),
+			       v6("fd00::1", 7, 0), v6("fd00::2", 7, 0), v6("fd01::1", 7, 0),
+			       v6("fd00::1", 8, 0) };
+	union mrf_addr scoped = v6("fd00::1", 7, 9);
+	uint64_t hash[MRF_ARRAY_SIZE(a)];
+
+	for (size_t i = 0; i < MRF_ARRAY_SIZE(a); i++) {
+		hash[i] = mrf_addr_hash(&a[i], seed[0]);
+		ck_assert_uint_eq(hash[i], mrf_addr_hash(&a[i], seed[0]));
+		ck_assert_uint_ne(hash[i], mrf_addr_hash(&a[i], seed[1]));
+		ck_assert_uint_ne(hash[i], mrf_addr_hash(&a[i], seed[2]));
+		for (size_t j = 0; j < i; j++)
+			ck_assert_uint_ne(hash[i], hash[j]);
+	}
+	ck_assert_uint_eq(mrf_addr_hash(&scoped, seed[0]), hash[3]);
+}
+END_TEST
+
+/* Ports and hosts that differ in one bit are spread over all values. */
+START_TEST(addr_hash_spreads_what_is_close)
+{
+	static const uint64_t seed[2] = { 4711, 42 };
+	unsigned in[256] = { 0 };
+
+	for (unsigned n = 0; n < 65536; n++) {
+		union mrf_addr addr = v4(n & 1 ? "10.0.0.1" : "10.0.0.2", (uint16_t)(n / 2));
+
+		in[mrf_addr_hash(&addr, seed) % 256]++;
+	}
+	/* 256 each on average, with a deviation of 16. */
+	for (unsigned i = 0; i < 256; i++)
+		ck_assert(in[i] > 160 && in[i] < 352);
+}
+END_TEST
+
 static TCase *tcase_addr(void)
 {
 	TCase *tc = tcase_create("addr");
@@ -129,6 +168,8 @@ static TCase *tcase_addr(void)
 	tcase_add_test(tc, addr_fault_names_what_cannot_be_a_peer);
 	tcase_add_test(tc, addr_advance_counts_hosts_and_ports);
 	tcase_add_test(tc, addr_advance_ends_at_the_last_address_and_port);
+	tcase_add_test(tc, addr_hash_is_of_host_port_and_seed);
+	tcase_add_test(tc, addr_hash_spreads_what_is_close);
 	return tc;
 }
 

@@ -15,6 +15,7 @@
 #include "verbs/verbs_int.h"
 #include "verbs/vloop.h"
 #include "verbs/vqp.h"
+#include "verbs/vsrq.h"
 #include "../fake/fake_verbs.h"
 #include "fail_alloc.h"
 #include "unit.h"
@@ -28,7 +29,8 @@ static struct {
 	struct mrf_vmr mr;
 	struct mrf_vcq *cq;
 	struct mrf_vcm *cm;
-	struct mrf_vconn *listener, *to, *from;
+	struct mrf_vsrq *srq;
+	struct mrf_vconn *listener, *to, *from, *line;
 	struct mrf_vloop *loop;
 } all;
 
@@ -68,14 +70,16 @@ static int listen_there(void)
 	return ret ? ret : mrf_vconn_listen(all.listener);
 }
 
-static int new_qp(struct mrf_vconn *conn)
+static int new_qp(struct mrf_vconn *conn, struct mrf_vsrq *srq)
 {
 	struct mrf_vqp_attr attr = { .pd = all.pd,
 				     .send_cq = all.cq,
 				     .recv_cq = all.cq,
 				     .send_depth = 4,
 				     .recv_depth = 4,
-				     .send_sge = 1 };
+				     .send_sge = 1,
+				     .srq = srq,
+				     .sends_only = srq };
 
 	return mrf_vconn_create_qp(conn, &attr);
 }
@@ -87,7 +91,7 @@ static int connect_to(void)
 	if (!ret)
 		ret = mrf_vconn_resolve(all.to, sa(), sa(), 100, 14);
 	if (!ret)
-		ret = new_qp(all.to);
+		ret = new_qp(all.to, NULL);
 	if (!ret)
 		ret = mrf_vconn_route(all.to, 100);
 	if (!ret)
@@ -106,7 +110,7 @@ static int take_in(void)
 	if (!ret)
 		all.from = event.incoming;
 	if (!ret)
-		ret = new_qp(all.from);
+		ret = new_qp(all.from, NULL);
 	if (!ret)
 		ret = mrf_vconn_accept(all.from, "", 1);
 	if (!ret)
@@ -118,6 +122,30 @@ static int take_in(void)
 	if (!ret)
 		ret = mrf_vconn_stop(all.from, &psn);
 	if (!ret && psn != 7)
+		abort();
+	return ret;
+}
+
+/* A connection whose receives are shared, and which gives its peer no right. */
+static int take_in_line(void)
+{
+	struct mrf_sge sge = { (uintptr_t)bytes, 8, all.mr.lkey };
+	struct mrf_cm_event event;
+	int ret = mrf_vsrq_open(all.pd, 4, &all.srq);
+
+	if (!ret)
+		ret = mrf_vcm_next(all.cm, &event);
+	if (!ret && event.type == MRF_CM_OTHER)
+		ret = -FI_ENOMEM;
+	if (!ret)
+		all.line = event.incoming;
+	if (!ret)
+		ret = new_qp(all.line, all.srq);
+	if (!ret)
+		ret = mrf_vsrq_post(all.srq, 1, &sge);
+	if (!ret)
+		ret = mrf_vconn_accept(all.line, "", 1);
+	if (!ret && (fake_verbs.access || all.line->id->qp))
 		abort();
 	return ret;
 }
@@ -154,6 +182,10 @@ static int transfer(void)
 		ret = mrf_vconn_post_recv(all.from, 1, &sge);
 	if (!ret)
 		ret = mrf_vcq_poll(all.cq, &wc, 1);
+	if (ret >= 0)
+		ret = mrf_vcq_poll_from(all.cq, &wc, 1);
+	if (ret == 1 && wc.qpn != 78)
+		abort();
 	return ret < 0 ? ret : 0;
 }
 
@@ -255,8 +287,9 @@ END_TEST
 
 static int use_all(void)
 {
-	static int (*const step[])(void) = { open_device, listen_there, connect_to, take_in,
-					     turn_away,	  transfer,	run_loop,   hear };
+	static int (*const step[])(void) = { open_device, listen_there, connect_to,
+					     take_in,	  take_in_line, turn_away,
+					     transfer,	  run_loop,	hear };
 	int ret = 0;
 
 	memset(&all, 0, sizeof(all));
@@ -281,10 +314,13 @@ static int close_all(void)
 	if (all.loop)
 		mrf_vloop_close(all.loop);
 	close_conn(all.from);
+	close_conn(all.line);
 	close_conn(all.to);
 	close_conn(all.listener);
 	if (all.cm)
 		mrf_vcm_close(all.cm);
+	if (all.srq)
+		mrf_vsrq_close(all.srq);
 	if (all.cq)
 		mrf_vcq_close(all.cq);
 	ret = mrf_vmr_dereg(&all.mr);
@@ -304,10 +340,11 @@ static const struct {
 	const char *warning; /* NULL: nothing is said, and nobody has to know */
 	unsigned kept;	     /* objects that stay */
 } ends[] = {
-	{ FAKE_DEALLOC_PD, "MRF-W5201", 1 }, { FAKE_DESTROY_QP, "MRF-W3491", 1 },
-	{ FAKE_DESTROY_CQ, "MRF-W3492", 1 }, { FAKE_CLOSE_DEVICE, "MRF-W3493", 1 },
-	{ FAKE_DESTROY_ID, NULL, 1 },	     { FAKE_REJECT, NULL, 0 },
-	{ FAKE_DISCONNECT, NULL, 0 },	     { FAKE_REQ_NOTIFY_CQ, "MRF-W3495", 0 },
+	{ FAKE_DEALLOC_PD, "MRF-W5201", 1 },  { FAKE_DESTROY_QP, "MRF-W3491", 1 },
+	{ FAKE_DESTROY_CQ, "MRF-W3492", 1 },  { FAKE_CLOSE_DEVICE, "MRF-W3493", 1 },
+	{ FAKE_DESTROY_ID, NULL, 1 },	      { FAKE_REJECT, NULL, 0 },
+	{ FAKE_DISCONNECT, NULL, 0 },	      { FAKE_REQ_NOTIFY_CQ, "MRF-W3495", 0 },
+	{ FAKE_DESTROY_SRQ, "MRF-W3496", 1 },
 };
 
 /* Index in ends, or -1: its error is returned. */
@@ -326,6 +363,7 @@ static int told(enum fake_call call, int err)
 	switch (call) {
 	case FAKE_POST_SEND:
 	case FAKE_POST_RECV:
+	case FAKE_POST_SRQ_RECV:
 		return err == ENOMEM ? -FI_EAGAIN : -err;
 	case FAKE_INIT_QP_ATTR:
 	case FAKE_ESTABLISH:

@@ -25,9 +25,11 @@ static bool run(const struct line_case *one)
 
 int main(void)
 {
+	const unsigned count = MRF_ARRAY_SIZE(line_cases);
 	unsigned failed = 0;
 
-	for (size_t i = 0; i < MRF_ARRAY_SIZE(line_cases); i++)
+	for (unsigned i = 0; i < count; i++)
 		failed += !run(&line_cases[i]);
+	printf("srq: %u passed, %u failed, 0 skipped\n", count - failed, failed);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

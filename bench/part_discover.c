@@ -17,10 +17,9 @@ void part_discover(void)
 		   "| %d | the address of one of them (`FI_SOURCE`) | %.0f |\n",
 		   cost[DISCOVER_ONE], COST_DEVICES, cost[DISCOVER_MANY], COST_DEVICES,
 		   cost[DISCOVER_SOURCE]);
-	/* The kernel's own part is 560: its lists of devices and addresses, and their ports. */
-	report_target(1400, cost[DISCOVER_MANY],
+	report_target(600, cost[DISCOVER_MANY],
 		      "fi_getinfo with %d devices, thousands of instructions", COST_DEVICES);
-	report_target(620, cost[DISCOVER_SOURCE],
+	report_target(600, cost[DISCOVER_SOURCE],
 		      "fi_getinfo with %d devices and FI_SOURCE, thousands of instructions",
 		      COST_DEVICES);
 }

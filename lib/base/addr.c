@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <sodium.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,44 +137,19 @@ bool mrf_addr_same_host(const struct sockaddr *a, const struct sockaddr *b)
 	return a->sa_family == b->sa_family && !memcmp(x, y, len);
 }
 
-static uint64_t rotated(uint64_t x, unsigned bits)
-{
-	return x << bits | x >> (64 - bits);
-}
-
-static void sip_round(uint64_t v[4])
-{
-	v[0] += v[1];
-	v[2] += v[3];
-	v[1] = rotated(v[1], 13) ^ v[0];
-	v[3] = rotated(v[3], 16) ^ v[2];
-	v[0] = rotated(v[0], 32);
-	v[2] += v[1];
-	v[0] += v[3];
-	v[1] = rotated(v[1], 17) ^ v[2];
-	v[3] = rotated(v[3], 21) ^ v[0];
-	v[2] = rotated(v[2], 32);
-}
-
 uint64_t mrf_addr_hash(const union mrf_addr *addr, const uint64_t seed[2])
 {
-	uint64_t v[4] = { seed[0] ^ 0x736f6d6570736575, seed[1] ^ 0x646f72616e646f6d,
-			  seed[0] ^ 0x6c7967656e657261, seed[1] ^ 0x7465646279746573 };
-	/* All addresses are of the same length, so that is left out. */
-	uint64_t words[3] = { mrf_addr_port(addr), 0, 0 };
-	size_t len, i;
+	uint64_t words[3] = { mrf_addr_port(addr), 0, 0 }, hash;
+	size_t len;
 	const uint8_t *host = mrf_addr_host(&addr->sa, &len);
 
+	_Static_assert(crypto_shorthash_KEYBYTES == 2 * sizeof(*seed) &&
+			       crypto_shorthash_BYTES == sizeof(hash),
+		       "as the type of the seed and the hash");
 	memcpy(&words[1], host, len);
-	for (i = 0; i < 3; i++) {
-		v[3] ^= words[i];
-		sip_round(v);
-		v[0] ^= words[i];
-	}
-	v[2] ^= 0xff;
-	for (i = 0; i < 3; i++)
-		sip_round(v);
-	return v[0] ^ v[1] ^ v[2] ^ v[3];
+	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)words, sizeof(words),
+			 (const uint8_t *)seed);
+	return hash;
 }
 
 /* Reads it like getaddrinfo: a number is a port, anything else a name. */

@@ -35,7 +35,7 @@ bool mrf_addr_same_host(const struct sockaddr *a, const struct sockaddr *b);
 
 /*
  * A hash of host and port, not of the scope. Without the seed nobody can choose addresses whose
- * hashes are alike: SipHash-1-3.
+ * hashes are alike: libsodium's short hash.
  */
 uint64_t mrf_addr_hash(const union mrf_addr *addr, const uint64_t seed[2]);
 

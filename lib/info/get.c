@@ -255,6 +255,9 @@ static int offer_paths(struct answer *answer)
 	bool told = mrf_log_enabled(FI_LOG_INFO, FI_LOG_FABRIC);
 	int ret = find_paths(answer, told), at;
 
+	/* What does not match may have been left out: why it does not is told below. */
+	if (!ret && !answer->count && !told)
+		ret = find_paths(answer, true);
 	if (ret || !answer->count)
 		return refuse_no_device(ret);
 	for (at = 0; !ret && at < DISTANCES; at++)

@@ -139,16 +139,22 @@ static inline void convert(const struct ibv_wc *wc, struct mrf_wc *out)
 	}
 }
 
-int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *out, int n)
+static inline int take_some(struct mrf_vcq *cq, struct ibv_wc *wc, int n)
 {
-	struct ibv_wc wc[POLL_BATCH];
-	int i, got;
+	int got = ibv_poll_cq(cq->cq, n < POLL_BATCH ? n : POLL_BATCH, wc);
 
-	got = ibv_poll_cq(cq->cq, n < POLL_BATCH ? n : POLL_BATCH, wc);
 	if (mrf_unlikely(got < 0))
 		return -FI_EIO;
 	if (got)
 		cq->armed = false;
+	return got;
+}
+
+int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *out, int n)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int i, got = take_some(cq, wc, n);
+
 	for (i = 0; i < got; i++)
 		convert(&wc[i], &out[i]);
 	return got;
@@ -157,11 +163,8 @@ int mrf_vcq_poll(struct mrf_vcq *cq, struct mrf_wc *out, int n)
 int mrf_vcq_poll_from(struct mrf_vcq *cq, struct mrf_wc *out, int n)
 {
 	struct ibv_wc wc[POLL_BATCH];
-	int i, got;
+	int i, got = take_some(cq, wc, n);
 
-	got = ibv_poll_cq(cq->cq, n < POLL_BATCH ? n : POLL_BATCH, wc);
-	if (mrf_unlikely(got < 0))
-		return -FI_EIO;
 	for (i = 0; i < got; i++) {
 		convert(&wc[i], &out[i]);
 		out[i].qpn = wc[i].qp_num;

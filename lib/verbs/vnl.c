@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <netlink/attr.h>
+#include <netlink/errno.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <rdma/fi_errno.h>
@@ -99,7 +100,8 @@ int mrf_vnl_ask(struct nl_sock *sk, struct nl_msg *msg, nl_recvmsg_msg_cb_t visi
 	nlmsg_free(msg);
 	if (ret >= 0)
 		ret = nl_recvmsgs_default(sk);
-	return ret < 0 ? -FI_EIO : 0;
+	/* Something changed during the answer, which is whole, and could be as old without that. */
+	return ret < 0 && ret != -NLE_DUMP_INTR ? -FI_EIO : 0;
 }
 
 /* A question about one device, with one more attribute. */

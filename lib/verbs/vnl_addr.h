@@ -22,8 +22,8 @@ struct mrf_vnl_ifaddr {
 };
 
 /*
- * All of them, IPv4 before IPv6. The caller frees the array, which is never NULL. -FI_ENOMEM, or the
- * kernel's error.
+ * All of them, IPv4 before IPv6. The caller frees the array, which is never NULL. -FI_ENOMEM, or
+ * -FI_EIO: the kernel does not answer.
  */
 int mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count);
 

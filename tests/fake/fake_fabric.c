@@ -1790,15 +1790,24 @@ int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 	return mrf_vconn_post(conn, &wr);
 }
 
-int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
+static struct recv *recv_new(uint64_t wr_id, const struct mrf_sge *sge)
 {
 	struct recv *recv = calloc(1, sizeof(*recv));
+
+	if (recv) {
+		recv->wr_id = wr_id;
+		recv->sge = *sge;
+	}
+	return recv;
+}
+
+int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
+{
+	struct recv *recv = recv_new(wr_id, sge);
 	int ret;
 
 	if (!recv)
 		return -FI_ENOMEM;
-	recv->wr_id = wr_id;
-	recv->sge = *sge;
 	enter();
 	ret = ordered(FAKE_POST_RECV);
 	if (!ret && (conn->stopped || conn->attr.srq))
@@ -1879,13 +1888,11 @@ static void run_users(const struct mrf_vsrq *srq)
 
 int mrf_vsrq_post(struct mrf_vsrq *srq, uint64_t wr_id, struct mrf_sge *sge)
 {
-	struct recv *recv = calloc(1, sizeof(*recv));
+	struct recv *recv = recv_new(wr_id, sge);
 	int ret;
 
 	if (!recv)
 		return -FI_ENOMEM;
-	recv->wr_id = wr_id;
-	recv->sge = *sge;
 	enter();
 	ret = ordered(FAKE_VSRQ_POST);
 	if (!ret && srq->nrq == srq->depth)

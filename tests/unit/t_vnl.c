@@ -3,6 +3,7 @@
 #include <linux/rtnetlink.h>
 #include <infiniband/verbs.h>
 #include <netlink/attr.h>
+#include <netlink/errno.h>
 #include <netlink/msg.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
@@ -528,6 +529,36 @@ START_TEST(vnl_asks_the_real_kernel)
 }
 END_TEST
 
+int __real_nl_recvmsgs_default(struct nl_sock *sk);
+int __wrap_nl_recvmsgs_default(struct nl_sock *sk);
+
+static int answer_ends; /* in this way; 0: as it does */
+
+int __wrap_nl_recvmsgs_default(struct nl_sock *sk)
+{
+	int ret = __real_nl_recvmsgs_default(sk);
+
+	return answer_ends ? answer_ends : ret;
+}
+
+/* As when an address comes or goes meanwhile. */
+START_TEST(vnl_takes_an_answer_during_which_something_changed)
+{
+	struct mrf_vnl_ifaddr *addrs;
+	size_t count, again;
+
+	ck_assert_int_eq(__real_mrf_vnl_ifaddrs(&addrs, &count), 0);
+	free(addrs);
+	answer_ends = -NLE_DUMP_INTR;
+	ck_assert_int_eq(__real_mrf_vnl_ifaddrs(&addrs, &again), 0);
+	ck_assert_uint_eq(again, count);
+	free(addrs);
+	answer_ends = -NLE_NOMEM;
+	ck_assert_int_eq(__real_mrf_vnl_ifaddrs(&addrs, &again), -FI_EIO);
+	answer_ends = 0;
+}
+END_TEST
+
 START_TEST(vnl_finds_the_loopback_address_of_this_machine)
 {
 	struct mrf_vnl_ifaddr *addrs;
@@ -676,6 +707,7 @@ static TCase *tcase_parse(void)
 	tcase_add_test(tc, vnl_cuts_names_that_are_too_long);
 	tcase_add_test(tc, vnl_asks_the_real_kernel);
 	tcase_add_test(tc, vnl_finds_the_loopback_address_of_this_machine);
+	tcase_add_test(tc, vnl_takes_an_answer_during_which_something_changed);
 	return tc;
 }
 

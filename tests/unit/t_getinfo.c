@@ -964,6 +964,20 @@ START_TEST(getinfo_source_names_the_local_address)
 }
 END_TEST
 
+/* Then the kernel is not asked about devices that cannot have the address. */
+START_TEST(getinfo_source_that_nobody_has_is_named_at_level_warn)
+{
+	log_level("warn");
+	ck_assert_int_eq(get(V17, "10.99.1.3", NULL, FI_SOURCE, hints), -FI_ENODATA);
+	ck_assert_ptr_null(strstr(text, "MRF-E1040"));
+	/* Each reason is said once in a process. */
+	if (unit_forks())
+		ck_has("MRF-E1053", "10.99.1.3:0");
+	ck_assert_int_eq(get(V17, "10.99.1.2", NULL, FI_SOURCE, hints), 0);
+	ck_assert_uint_eq(count_infos(), 1);
+}
+END_TEST
+
 START_TEST(getinfo_hints_name_both_addresses)
 {
 	hint_addr(&hints->src_addr, &hints->src_addrlen, "10.99.1.2", 7);
@@ -1414,6 +1428,7 @@ static TCase *tcase_addresses(void)
 	tcase_add_test(tc, getinfo_a_service_alone_is_this_host);
 	tcase_add_test(tc, getinfo_refuses_a_loopback_destination);
 	tcase_add_test(tc, getinfo_source_names_the_local_address);
+	tcase_add_test(tc, getinfo_source_that_nobody_has_is_named_at_level_warn);
 	tcase_add_test(tc, getinfo_hints_name_both_addresses);
 	tcase_add_test(tc, getinfo_checks_the_length_and_family_of_hinted_addresses);
 	tcase_add_test(tc, getinfo_says_what_cannot_be_resolved);

@@ -7,6 +7,7 @@
 
 #include <rdma/fi_errno.h>
 #include "proto/bytes.h"
+#include "proto/proto.h"
 
 #define HEAD_LEN 4
 

@@ -115,7 +115,7 @@ static bool devices_made_anew_are_found(void)
 	       sh("rdma link delete rxea && rdma link delete rxeb && "
 		  "rdma link add rxea type rxe netdev mrfa && "
 		  "rdma link add rxeb type rxe netdev mrfb") &&
-	       found_by_source("10.71.2.1", "rxea") &&
+	       found_by_source("10.71.2.1", "rxea") && !found_by_source("10.71.2.3", "rxea") &&
 	       sh("ip addr flush dev mrfa && ip addr flush dev mrfb");
 }
 

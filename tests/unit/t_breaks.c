@@ -493,6 +493,8 @@ static void round_run(void)
 	take_ends();
 	fake_heal();
 	refuse(0);
+	/* A request that the target has received is done after its operation has failed, too. */
+	node_heard(&p.b);
 	check_all();
 }
 

@@ -89,6 +89,7 @@ void mrf_auth_prove(const struct mrf_auth *auth, enum mrf_auth_role role,
 	add64(&state, talk->target_qpn);
 	add_bytes(&state, talk->addr, sizeof(talk->addr));
 	add64(&state, talk->port);
+	add64(&state, talk->flags);
 	/* An HMAC pads its key with zeros, and replaces one that is too long by its hash. */
 	add64(&state, auth->size);
 	crypto_auth_hmacsha256_final(&state, proof);

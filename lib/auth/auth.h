@@ -45,7 +45,8 @@ enum mrf_auth_role { MRF_AUTH_INITIATOR, MRF_AUTH_TARGET };
  * The content of a proof: one connection of two endpoints. The target chose nonce and
  * number, the initiator chose salt, so that neither accepts an old proof. Queue pairs and
  * address tie the proof to the connection, so that its recipient, or an eavesdropper,
- * cannot use it on another connection.
+ * cannot use it on another connection. The hello's flags say what the connection is for,
+ * and who the initiator is: nobody can change them on the way.
  */
 struct mrf_auth_talk {
 	uint8_t nonce[MRF_AUTH_NONCE];
@@ -57,6 +58,7 @@ struct mrf_auth_talk {
 	uint32_t target_qpn; /* 0 in the initiator's proof, which is made before */
 	uint8_t addr[16];    /* of the target, as the initiator knows it */
 	uint16_t port;
+	uint32_t flags; /* of the hello */
 };
 
 void mrf_auth_prove(const struct mrf_auth *auth, enum mrf_auth_role role,

@@ -3,10 +3,12 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
+#include "proto/frame.h"
 #include "proto/head.h"
 
 _Static_assert(MRF_PROTO_HELLO_MAX <= 56, "rdma_cm request private data");
 _Static_assert(MRF_PROTO_WELCOME_MAX <= 196, "rdma_cm reply private data");
+_Static_assert(MRF_WELCOME_KNOWN < 1u << MRF_WELCOME_PSN_SHIFT, "the flags are below the PSN");
 _Static_assert(MRF_PROTO_CHALLENGE_LEN <= 148, "rdma_cm reject private data");
 _Static_assert(MRF_PROTO_MAX_MSG <= 512, "an answer goes inline");
 _Static_assert(MRF_PROTO_REPLY_HEAD + MRF_PROTO_REPLY_BODY <= MRF_PROTO_MAX_REPLY,
@@ -88,10 +90,37 @@ int mrf_hello_decode(const uint8_t *buf, size_t len, struct mrf_hello *hello)
 	return 0;
 }
 
+/* Where the fields of a line begin in a welcome with these flags: behind the proof. */
+static size_t line_at(uint32_t flags)
+{
+	return MRF_PROTO_WELCOME_LEN + (flags & MRF_WELCOME_PROOF ? MRF_PROTO_PROOF : 0);
+}
+
+static size_t welcome_len(uint32_t flags)
+{
+	return line_at(flags) + (flags & MRF_WELCOME_LINE ? MRF_PROTO_LINE_LEN : 0);
+}
+
+/* The four bytes before the last field are reserved; the greeting begins as zeros. */
+static void put_line(const struct mrf_welcome_line *line, uint8_t *buf)
+{
+	put32(buf, line->slot);
+	put32(buf + 4, line->window);
+	put32(buf + 8, line->kinds);
+	put64(buf + 16, line->taken);
+}
+
+static struct mrf_welcome_line get_line(const uint8_t *buf)
+{
+	return (struct mrf_welcome_line){ .slot = get32(buf),
+					  .window = get32(buf + 4),
+					  .kinds = get32(buf + 8),
+					  .taken = get64(buf + 16) };
+}
+
 size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf)
 {
-	bool proof = welcome->flags & MRF_WELCOME_PROOF;
-	size_t len = proof ? MRF_PROTO_WELCOME_MAX : MRF_PROTO_WELCOME_LEN;
+	size_t len = welcome_len(welcome->flags);
 
 	put_greeting(buf, MRF_MSG_WELCOME, len);
 	put64(buf + 8, welcome->mr_mode);
@@ -99,30 +128,46 @@ size_t mrf_welcome_encode(const struct mrf_welcome *welcome, uint8_t *buf)
 	put32(buf + 24, welcome->asks);
 	put32(buf + 28, welcome->flags);
 	put64(buf + 32, welcome->space_id);
-	if (proof)
-		memcpy(buf + 40, welcome->proof, sizeof(welcome->proof));
+	if (welcome->flags & MRF_WELCOME_PROOF)
+		memcpy(buf + MRF_PROTO_WELCOME_LEN, welcome->proof, sizeof(welcome->proof));
+	if (welcome->flags & MRF_WELCOME_LINE)
+		put_line(&welcome->line, buf + line_at(welcome->flags));
 	return len;
+}
+
+/* Is a welcome with these flags all there, and can its line carry any message? */
+static int check_welcome(const uint8_t *buf, size_t len, uint32_t flags)
+{
+	int ret = check_greeting(buf, len, MRF_MSG_WELCOME, welcome_len(flags));
+
+	if (ret)
+		return ret;
+	if (flags & MRF_WELCOME_LINE && get_line(buf + line_at(flags)).slot < MRF_FRAME_MESSAGE_MAX)
+		return -FI_EINVAL;
+	return get32(buf + 24) ? 0 : -FI_EINVAL;
 }
 
 int mrf_welcome_decode(const uint8_t *buf, size_t len, struct mrf_welcome *welcome)
 {
 	int ret = check_greeting(buf, len, MRF_MSG_WELCOME, MRF_PROTO_WELCOME_LEN);
+	uint32_t flags;
 
 	if (ret)
 		return ret;
-	if (!get32(buf + 24))
-		return -FI_EINVAL;
-	if (get32(buf + 28) & MRF_WELCOME_PROOF) {
-		ret = check_greeting(buf, len, MRF_MSG_WELCOME, MRF_PROTO_WELCOME_MAX);
-		if (ret)
-			return ret;
-		memcpy(welcome->proof, buf + 40, sizeof(welcome->proof));
-	}
+	flags = get32(buf + 28);
+	ret = check_welcome(buf, len, flags);
+	if (ret)
+		return ret;
 	welcome->mr_mode = get64(buf + 8);
 	welcome->instance = get64(buf + 16);
 	welcome->asks = get32(buf + 24);
-	welcome->flags = get32(buf + 28);
+	welcome->flags = flags;
 	welcome->space_id = get64(buf + 32);
+	if (flags & MRF_WELCOME_PROOF)
+		memcpy(welcome->proof, buf + MRF_PROTO_WELCOME_LEN, sizeof(welcome->proof));
+	welcome->line = (struct mrf_welcome_line){ .slot = 0 };
+	if (flags & MRF_WELCOME_LINE)
+		welcome->line = get_line(buf + line_at(flags));
 	return 0;
 }
 

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MRF_PROTO_VERSION 6
+#define MRF_PROTO_VERSION 7
 
 /* A segment of a region on the wire, with the same format in answers and in raw keys. */
 #define MRF_WIRE_SEG_LEN 24
@@ -33,9 +33,11 @@ struct mrf_wire_seg {
 #define MRF_PROTO_HELLO_LEN 32
 #define MRF_PROTO_HELLO_MAX 56 /* with a proof; rdma_cm carries 56 bytes in a request */
 #define MRF_PROTO_WELCOME_LEN 40
-#define MRF_PROTO_WELCOME_MAX 72 /* with a proof; rdma_cm carries 196 in a response */
-#define MRF_PROTO_REFUSE_LEN 12	 /* rdma_cm carries 148 in a reject */
-#define MRF_PROTO_FULL_LEN 16	 /* a refusal that names the limit that was met */
+#define MRF_PROTO_LINE_LEN 24
+/* With a proof and the fields of a line; rdma_cm carries 196 bytes in a response. */
+#define MRF_PROTO_WELCOME_MAX (MRF_PROTO_WELCOME_LEN + MRF_PROTO_PROOF + MRF_PROTO_LINE_LEN)
+#define MRF_PROTO_REFUSE_LEN 12 /* rdma_cm carries 148 in a reject */
+#define MRF_PROTO_FULL_LEN 16	/* a refusal that names the limit that was met */
 #define MRF_PROTO_CHALLENGE_LEN 64
 #define MRF_PROTO_ASK_LEN 48
 #define MRF_PROTO_NOTE_LEN 16
@@ -52,9 +54,9 @@ struct mrf_wire_seg {
 #define MRF_PROTO_PROOF 32
 #define MRF_PROTO_NONCE 32
 
-/* Connection request, from the endpoint that will access memory. */
+/* Connection request, from the endpoint that will access memory, or send messages. */
 struct mrf_hello {
-	uint32_t flags; /* none defined; must be ignored */
+	uint32_t flags; /* MRF_HELLO_*; unknown ones must be ignored */
 	/* The target's queue pair of a connection that was lost: how far did it come? 0: none. */
 	uint32_t lost;
 	uint64_t ticket; /* random number that the initiator shows this target only */
@@ -63,6 +65,27 @@ struct mrf_hello {
 	uint64_t salt;
 	uint8_t proof[MRF_PROTO_HELLO_PROOF];
 };
+
+/*
+ * The connection is to be a line: for messages, and for nothing else (frame.h). The port at
+ * which the initiator's endpoint listens stands in the upper half of the flags; with the
+ * address that the connection comes from, it says who sends the messages.
+ */
+#define MRF_HELLO_MESSAGES (1u << 0)
+#define MRF_HELLO_PORT_SHIFT 16
+
+/* What the initiator of a line needs to know of the target. */
+struct mrf_welcome_line {
+	/* The most bytes of one frame, head included; at least MRF_FRAME_MESSAGE_MAX. */
+	uint32_t slot;
+	uint32_t window; /* frames that may be on the way; 0 is legal */
+	uint32_t kinds;	 /* MRF_LINE_*, the messages that it takes; unknown ones are ignored */
+	/* Frames of the hello's ticket, on all lines so far; with MRF_WELCOME_KNOWN. */
+	uint64_t taken;
+};
+
+#define MRF_LINE_MSG (1u << 0)	  /* those of fi_msg(3) */
+#define MRF_LINE_TAGGED (1u << 1) /* those of fi_tagged(3) */
 
 /*
  * The connection is accepted; the properties of the target that its peers need to know.
@@ -74,6 +97,7 @@ struct mrf_welcome {
 	uint32_t asks;	   /* how many questions may be on the way at a time, >= 1 */
 	uint32_t flags;	   /* MRF_WELCOME_*; unknown ones are ignored */
 	uint8_t proof[MRF_PROTO_PROOF]; /* with MRF_WELCOME_PROOF */
+	struct mrf_welcome_line line;	/* with MRF_WELCOME_LINE; otherwise decoded as zeros */
 };
 
 /*
@@ -88,6 +112,10 @@ struct mrf_welcome {
  */
 #define MRF_WELCOME_STOPPED (1u << 2)
 #define MRF_WELCOME_PSN_SHIFT 8
+/* The fields of a line follow. */
+#define MRF_WELCOME_LINE (1u << 3)
+/* The target knows the ticket of the hello, so that line.taken counts. */
+#define MRF_WELCOME_KNOWN (1u << 4)
 
 enum mrf_refuse_reason {
 	MRF_REFUSE_VERSION = 1, /* no common version */

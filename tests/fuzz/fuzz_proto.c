@@ -10,10 +10,11 @@
  * The corpus beside this file is replayed, and mutated a little, by
  *tests/unit/t_fuzz_proto.c.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include "fuzz.h"
-#include "proto/proto.h"
+#include "proto/frame.h"
 
 static void must(int ok)
 {
@@ -34,6 +35,12 @@ static void hello(const uint8_t *data, size_t len)
 	     (one.salt == two.salt && !memcmp(one.proof, two.proof, sizeof(one.proof))));
 }
 
+static bool same_line(const struct mrf_welcome_line *a, const struct mrf_welcome_line *b)
+{
+	return a->slot == b->slot && a->window == b->window && a->kinds == b->kinds &&
+	       a->taken == b->taken;
+}
+
 static void welcome(const uint8_t *data, size_t len)
 {
 	struct mrf_welcome one, two;
@@ -46,6 +53,9 @@ static void welcome(const uint8_t *data, size_t len)
 	must(one.mr_mode == two.mr_mode && one.instance == two.instance && one.asks == two.asks &&
 	     one.space_id == two.space_id && one.flags == two.flags);
 	must(!(one.flags & MRF_WELCOME_PROOF) || !memcmp(one.proof, two.proof, sizeof(one.proof)));
+	must(same_line(&one.line, &two.line));
+	must(one.flags & MRF_WELCOME_LINE ? one.line.slot >= MRF_FRAME_MESSAGE_MAX
+					  : !one.line.slot);
 }
 
 static void challenge(const uint8_t *data, size_t len)

@@ -244,6 +244,7 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/forget-says-more \
 	tests/fuzz/corpus/forget-truncated \
 	tests/fuzz/corpus/hello \
+	tests/fuzz/corpus/hello-messages \
 	tests/fuzz/corpus/hello-proof \
 	tests/fuzz/corpus/hello-proof-says-short \
 	tests/fuzz/corpus/hello-proof-truncated \
@@ -272,6 +273,11 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/request-wraps \
 	tests/fuzz/corpus/welcome \
 	tests/fuzz/corpus/welcome-events \
+	tests/fuzz/corpus/welcome-line \
+	tests/fuzz/corpus/welcome-line-known-proof \
+	tests/fuzz/corpus/welcome-line-proof-says-short \
+	tests/fuzz/corpus/welcome-line-slot-31 \
+	tests/fuzz/corpus/welcome-line-truncated \
 	tests/fuzz/corpus/welcome-no-questions \
 	tests/fuzz/corpus/welcome-proof \
 	tests/fuzz/corpus/welcome-proof-says-short \

@@ -57,7 +57,8 @@ static struct mrf_auth_talk sample(void)
 				      .initiator_qpn = 0x11,
 				      .target_qpn = 0x12,
 				      .addr = { 10, 99, 1, 1 },
-				      .port = 4711 };
+				      .port = 4711,
+				      .flags = 0x12670001 };
 	int i;
 
 	for (i = 0; i < MRF_AUTH_NONCE; i++)
@@ -87,8 +88,8 @@ static void proves(enum mrf_auth_role role, const char *hex)
 START_TEST(auth_proof_is_the_hmac_that_it_is_said_to_be)
 {
 	proves(MRF_AUTH_INITIATOR,
-	       "5ca97e44a569a386b2e8609dc2bb1c6599b1ba43b506e9b98d95faee0fd15fa7");
-	proves(MRF_AUTH_TARGET, "79dac563d0b71b999c15b7b66a430f3c1d530a3fbaafed74dd2842bee3ccded2");
+	       "6d5bc9de158c5ccb4ec38976c71c6124c9b538866b2a1a2d1ab35148a4bd0b71");
+	proves(MRF_AUTH_TARGET, "daf572523a7653fdcd6979acd869bc7664039ecf98d3bc5f0afb51f1765cfb56");
 }
 END_TEST
 
@@ -140,7 +141,24 @@ START_TEST(auth_proof_is_of_one_connection)
 		changed += !mrf_auth_proves(auth, MRF_AUTH_TARGET, &other, proof, 32);
 	}
 	/* All but padding. */
-	ck_assert_uint_eq(changed, MRF_AUTH_NONCE + 4 * 8 + 2 * 4 + 16 + 2);
+	ck_assert_uint_eq(changed, MRF_AUTH_NONCE + 4 * 8 + 2 * 4 + 16 + 2 + 4);
+	mrf_auth_free(auth);
+}
+END_TEST
+
+/* The label of a line and its kind are flags: whoever passes them on cannot change them. */
+START_TEST(auth_proof_is_of_a_hello_with_these_flags)
+{
+	struct mrf_auth *auth = new_auth("one", 3);
+	struct mrf_auth_talk talk = sample();
+	uint8_t proof[MRF_AUTH_PROOF];
+	enum mrf_auth_role role = _i < 32 ? MRF_AUTH_INITIATOR : MRF_AUTH_TARGET;
+
+	mrf_auth_prove(auth, role, &talk, proof);
+	talk.flags ^= 1u << _i % 32;
+	ck_assert(!mrf_auth_proves(auth, role, &talk, proof, 16));
+	talk.flags ^= 1u << _i % 32;
+	ck_assert(mrf_auth_proves(auth, role, &talk, proof, 16));
 	mrf_auth_free(auth);
 }
 END_TEST
@@ -205,6 +223,7 @@ static TCase *auth(void)
 	tcase_add_test(tc, auth_proof_is_of_one_key_and_one_role);
 	tcase_add_test(tc, auth_proof_is_of_a_key_of_one_length);
 	tcase_add_test(tc, auth_proof_is_of_one_connection);
+	tcase_add_loop_test(tc, auth_proof_is_of_a_hello_with_these_flags, 0, 64);
 	tcase_add_test(tc, nonces_are_good_once_and_not_for_ever);
 	tcase_add_test(tc, nonces_of_two_endpoints_have_nothing_in_common);
 	return tc;

@@ -304,6 +304,9 @@ static struct mrf_challenge get_challenge(void)
 	return challenge;
 }
 
+/* Of a hello; there is no such flag, so it is ignored, but it is proved like any other. */
+#define HELLO_FLAGS (1u << 1)
+
 /* What connecting to p.b with the next queue pair would have to prove. */
 static struct mrf_auth_talk talk_of(const struct mrf_challenge *challenge)
 {
@@ -312,7 +315,8 @@ static struct mrf_auth_talk talk_of(const struct mrf_challenge *challenge)
 				      .initiator = 5,
 				      .target = challenge->instance,
 				      .addr = { 10, 99, 1, 1 },
-				      .port = node_port(&p.b) };
+				      .port = node_port(&p.b),
+				      .flags = HELLO_FLAGS };
 
 	memcpy(talk.nonce, challenge->nonce, sizeof(talk.nonce));
 	return talk;
@@ -322,7 +326,8 @@ static struct mrf_auth_talk talk_of(const struct mrf_challenge *challenge)
 static struct mrf_cm_event prove(struct mrf_auth_talk *talk, const char *key)
 {
 	struct sockaddr_in src = at_port(0), dst = at_port(node_port(&p.b));
-	struct mrf_hello hello = { .ticket = talk->initiator,
+	struct mrf_hello hello = { .flags = HELLO_FLAGS,
+				   .ticket = talk->initiator,
 				   .number = talk->number,
 				   .salt = talk->salt };
 	uint8_t data[MRF_PROTO_HELLO_MAX], proof[MRF_AUTH_PROOF];
@@ -407,7 +412,9 @@ START_TEST(proof_is_of_no_use_on_another_connection)
 {
 	struct mrf_challenge challenge = get_challenge();
 	struct mrf_auth_talk talk = talk_of(&challenge);
-	struct mrf_hello hello = { .ticket = 5, .number = talk.number, .salt = 77 };
+	struct mrf_hello hello = {
+		.flags = HELLO_FLAGS, .ticket = 5, .number = talk.number, .salt = 77
+	};
 	uint8_t data[MRF_PROTO_HELLO_MAX], proof[MRF_AUTH_PROOF];
 	struct mrf_auth *auth = NULL;
 	struct mrf_cm_event event;
@@ -441,12 +448,15 @@ static void spoil(struct mrf_auth_talk *talk, int how)
 	case 4:
 		talk->target_qpn++;
 		break;
+	case 5:
+		talk->flags |= MRF_HELLO_MESSAGES; /* somebody has taken it from the hello */
+		break;
 	default:
 		break;
 	}
 }
 
-#define SPOILS 6
+#define SPOILS 7
 
 START_TEST(wrong_proof_is_refused_and_the_next_may_be_right)
 {
@@ -616,6 +626,7 @@ START_TEST(target_is_the_one_that_asked_for_the_proof)
 	raw_qp(&raw);
 	talk.salt = hello.salt;
 	talk.initiator = hello.ticket;
+	talk.flags = hello.flags;
 	talk.initiator_qpn = event.qpn;
 	talk.target_qpn = mrf_vconn_qpn(raw.conn);
 	ck_assert_int_eq(mrf_auth_new(SECRET, SECRET_LEN, &auth), 0);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
-#include "proto/proto.h"
+#include "proto/frame.h"
 #include "unit.h"
 
 static struct mrf_answer sample_answer(uint32_t nseg)
@@ -102,7 +102,8 @@ START_TEST(proto_challenge_and_proofs_survive_the_round_trip)
 	ck_assert_int_eq(mrf_hello_decode(buf, 56, &h), 0);
 	ck_assert(h.flags == 5 && h.ticket == 6 && h.number == 7 && h.salt == 8);
 	ck_assert_mem_eq(h.proof, hello.proof, sizeof(h.proof));
-	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf), MRF_PROTO_WELCOME_MAX);
+	ck_assert_uint_eq(mrf_welcome_encode(&welcome, buf),
+			  MRF_PROTO_WELCOME_LEN + MRF_PROTO_PROOF);
 	ck_assert_int_eq(mrf_welcome_decode(buf, 196, &w), 0);
 	ck_assert(w.instance == 9 && w.flags == MRF_WELCOME_PROOF);
 	ck_assert_mem_eq(w.proof, welcome.proof, sizeof(w.proof));
@@ -161,7 +162,8 @@ START_TEST(proto_encoders_set_every_byte)
 {
 	const struct mrf_hello hello = { .ticket = 1 }, proof = { .number = 1 };
 	const struct mrf_welcome welcome = { .asks = 1 },
-				 proved = { .asks = 1, .flags = MRF_WELCOME_PROOF };
+				 proved = { .asks = 1, .flags = MRF_WELCOME_PROOF },
+				 line = { .asks = 1, .flags = MRF_WELCOME_LINE };
 	const struct mrf_challenge challenge = { .number = 1 };
 	const struct mrf_ask ask = { .key = 1 };
 	const struct mrf_answer answer = sample_answer(MRF_PROTO_MAX_SEG);
@@ -173,7 +175,7 @@ START_TEST(proto_encoders_set_every_byte)
 	size_t len = 0;
 	int i, j;
 
-	for (i = 0; i < 12; i++) {
+	for (i = 0; i < 13; i++) {
 		for (j = 0; j < 2; j++) {
 			memset(buf[j], j ? 0xff : 0, sizeof(buf[j]));
 			len = i == 0	? mrf_hello_encode(&hello, buf[j])
@@ -187,6 +189,7 @@ START_TEST(proto_encoders_set_every_byte)
 			      : i == 8	? mrf_forget_encode(&forget, buf[j])
 			      : i == 9	? mrf_data_encode(&data, buf[j])
 			      : i == 10 ? mrf_request_encode(&request, buf[j])
+			      : i == 11 ? mrf_welcome_encode(&line, buf[j])
 					: mrf_reply_encode(&reply, buf[j]);
 		}
 		ck_assert_msg(len && !memcmp(buf[0], buf[1], len), "encoder %d", i);
@@ -510,6 +513,165 @@ START_TEST(proto_random_bytes_never_crash_a_decoder)
 }
 END_TEST
 
+/* --- lines ------------------------------------------------------------------------------ */
+
+/* The label takes no room of its own, so it fits beside a proof. */
+START_TEST(proto_hello_of_a_line_has_the_port_in_its_flags)
+{
+	struct mrf_hello hello = { .flags = MRF_HELLO_MESSAGES | 4711u << MRF_HELLO_PORT_SHIFT,
+				   .number = _i ? 7 : 0 },
+			 h;
+	const uint8_t flags[] = { 1, 0, 0x67, 0x12 };
+	uint8_t buf[56] = { 0 };
+
+	ck_assert_uint_eq(mrf_hello_encode(&hello, buf),
+			  _i ? MRF_PROTO_HELLO_MAX : MRF_PROTO_HELLO_LEN);
+	ck_assert_mem_eq(buf + 8, flags, sizeof(flags));
+	ck_assert_int_eq(mrf_hello_decode(buf, sizeof(buf), &h), 0);
+	ck_assert_uint_eq(h.flags, hello.flags);
+	ck_assert_uint_eq(h.flags >> MRF_HELLO_PORT_SHIFT, 4711);
+	/* The bits between the two belong to later versions. */
+	buf[9] = 0xff;
+	ck_assert_int_eq(mrf_hello_decode(buf, sizeof(buf), &h), 0);
+	ck_assert_uint_eq(h.flags, hello.flags | 0xff00);
+}
+END_TEST
+
+static struct mrf_welcome sample_line(bool proof)
+{
+	return (struct mrf_welcome){ .instance = 9,
+				     .asks = 8,
+				     .flags = MRF_WELCOME_LINE | MRF_WELCOME_KNOWN |
+					      (proof ? MRF_WELCOME_PROOF : 0),
+				     .proof = { 3, 4, [31] = 32 },
+				     .line = { .slot = 16448,
+					       .window = 8,
+					       .kinds = MRF_LINE_TAGGED,
+					       .taken = 0x0102030405060708ull } };
+}
+
+/* Where its fields are. */
+static size_t line_of(bool proof)
+{
+	return MRF_PROTO_WELCOME_LEN + (proof ? MRF_PROTO_PROOF : 0);
+}
+
+static void same_line(const struct mrf_welcome_line *a, const struct mrf_welcome_line *b)
+{
+	ck_assert_uint_eq(a->slot, b->slot);
+	ck_assert_uint_eq(a->window, b->window);
+	ck_assert_uint_eq(a->kinds, b->kinds);
+	ck_assert_uint_eq(a->taken, b->taken);
+}
+
+START_TEST(proto_welcome_of_a_line_survives_the_round_trip)
+{
+	const uint8_t bytes[MRF_PROTO_LINE_LEN] = { 0x40, 0x40, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0,
+						    0,	  0,	0, 0, 8, 7, 6, 5, 4, 3, 2, 1 };
+	struct mrf_welcome in = sample_line(_i), out;
+	uint8_t buf[196] = { 0 };
+	size_t at = line_of(_i);
+
+	ck_assert_uint_eq(mrf_welcome_encode(&in, buf), at + sizeof(bytes));
+	ck_assert_uint_le(at + sizeof(bytes), MRF_PROTO_WELCOME_MAX);
+	ck_assert_mem_eq(buf + at, bytes, sizeof(bytes));
+	/* rdma_cm pads; and the reserved bytes are for later versions to set */
+	memset(buf + at + 12, 0xff, 4);
+	ck_assert_int_eq(mrf_welcome_decode(buf, sizeof(buf), &out), 0);
+	ck_assert(out.flags == in.flags && out.instance == 9 && out.asks == 8);
+	same_line(&out.line, &in.line);
+	if (_i)
+		ck_assert_mem_eq(out.proof, in.proof, sizeof(out.proof));
+}
+END_TEST
+
+START_TEST(proto_welcome_of_no_line_leaves_its_fields_zero)
+{
+	const struct mrf_welcome_line none = { .slot = 0 };
+	struct mrf_welcome in = sample_line(_i), out = sample_line(_i);
+	uint8_t buf[196] = { 0 };
+
+	/* Even if there are bytes at their place. */
+	mrf_welcome_encode(&in, buf);
+	buf[28] &= (uint8_t)~MRF_WELCOME_LINE;
+	ck_assert_int_eq(mrf_welcome_decode(buf, sizeof(buf), &out), 0);
+	same_line(&out.line, &none);
+	in.flags &= ~MRF_WELCOME_LINE;
+	ck_assert_uint_eq(mrf_welcome_encode(&in, buf), line_of(_i));
+}
+END_TEST
+
+/* Cut off, or with a length that leaves out part of it. */
+START_TEST(proto_truncated_lines_are_refused_at_every_length)
+{
+	struct mrf_welcome in = sample_line(_i), out = { .asks = 77, .line = { .window = 77 } };
+	uint8_t full[196] = { 0 };
+	size_t len = mrf_welcome_encode(&in, full), cut;
+
+	for (cut = 0; cut < len; cut++) {
+		uint8_t *part = malloc(cut ? cut : 1);
+
+		memcpy(part, full, cut);
+		ck_assert_int_lt(mrf_welcome_decode(part, cut, &out), 0);
+		free(part);
+		full[6] = (uint8_t)cut;
+		ck_assert_int_eq(mrf_welcome_decode(full, sizeof(full), &out), -FI_EINVAL);
+		full[6] = (uint8_t)len;
+	}
+	ck_assert(out.asks == 77 && out.line.window == 77);
+	ck_assert_int_eq(mrf_welcome_decode(full, len, &out), 0);
+}
+END_TEST
+
+/* A later version may add fields at the end; but all that is said must be there. */
+START_TEST(proto_longer_welcome_of_a_line_is_taken_if_it_is_all_there)
+{
+	struct mrf_welcome in = sample_line(_i), out;
+	uint8_t buf[196];
+	size_t len;
+
+	memset(buf, 0xff, sizeof(buf));
+	len = mrf_welcome_encode(&in, buf);
+	buf[6] = (uint8_t)(len + 8);
+	ck_assert_int_eq(mrf_welcome_decode(buf, len + 7, &out), -FI_EINVAL);
+	ck_assert_int_eq(mrf_welcome_decode(buf, len + 8, &out), 0);
+	same_line(&out.line, &in.line);
+}
+END_TEST
+
+START_TEST(proto_line_has_room_for_a_message_or_is_refused)
+{
+	struct mrf_welcome in = sample_line(_i), out = { .asks = 77 };
+	uint8_t buf[196] = { 0 };
+
+	in.line = (struct mrf_welcome_line){ .slot = MRF_FRAME_MESSAGE_MAX - 1 };
+	mrf_welcome_encode(&in, buf);
+	ck_assert_int_eq(mrf_welcome_decode(buf, sizeof(buf), &out), -FI_EINVAL);
+	ck_assert_uint_eq(out.asks, 77);
+	/* It may take none now, and none of a kind that is known here. */
+	in.line.slot++;
+	mrf_welcome_encode(&in, buf);
+	ck_assert_int_eq(mrf_welcome_decode(buf, sizeof(buf), &out), 0);
+	same_line(&out.line, &in.line);
+	in.asks = 0;
+	mrf_welcome_encode(&in, buf);
+	ck_assert_int_eq(mrf_welcome_decode(buf, sizeof(buf), &out), -FI_EINVAL);
+}
+END_TEST
+
+static TCase *tcase_lines(void)
+{
+	TCase *tc = tcase_create("lines");
+
+	tcase_add_loop_test(tc, proto_hello_of_a_line_has_the_port_in_its_flags, 0, 2);
+	tcase_add_loop_test(tc, proto_welcome_of_a_line_survives_the_round_trip, 0, 2);
+	tcase_add_loop_test(tc, proto_welcome_of_no_line_leaves_its_fields_zero, 0, 2);
+	tcase_add_loop_test(tc, proto_truncated_lines_are_refused_at_every_length, 0, 2);
+	tcase_add_loop_test(tc, proto_longer_welcome_of_a_line_is_taken_if_it_is_all_there, 0, 2);
+	tcase_add_loop_test(tc, proto_line_has_room_for_a_message_or_is_refused, 0, 2);
+	return tc;
+}
+
 static TCase *tcase_proto(void)
 {
 	TCase *tc = tcase_create("proto");
@@ -534,4 +696,4 @@ static TCase *tcase_proto(void)
 	return tc;
 }
 
-UNIT_MAIN("proto", tcase_proto)
+UNIT_MAIN("proto", tcase_proto, tcase_lines)

@@ -45,7 +45,8 @@ enum mrf_greeted mrf_greet_check(struct mrf_ep *ep, const struct mrf_hello *hell
 					.salt = hello->salt,
 					.initiator = hello->ticket,
 					.target = ep->instance,
-					.initiator_qpn = qpn };
+					.initiator_qpn = qpn,
+					.flags = hello->flags };
 	if (!mrf_nonce_get(&ep->nonces, hello->number, talk->nonce))
 		return MRF_GREET_CHALLENGE;
 	set_addr(talk, &ep->addr);
@@ -158,7 +159,8 @@ void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello)
 	*talk = (struct mrf_auth_talk){ .number = peer->dial.challenge.number,
 					.initiator = hello->ticket,
 					.target = peer->dial.challenge.instance,
-					.initiator_qpn = mrf_vconn_qpn(conn->vconn) };
+					.initiator_qpn = mrf_vconn_qpn(conn->vconn),
+					.flags = hello->flags };
 	memcpy(talk->nonce, peer->dial.challenge.nonce, sizeof(talk->nonce));
 	mrf_auth_random(&talk->salt, sizeof(talk->salt));
 	set_addr(talk, &peer->addr);

@@ -51,7 +51,10 @@ bool mrf_greet_again_locked(struct mrf_peer *peer, const void *data, size_t len,
 			    struct mrf_why *why);
 /* Why a target that had no room for us, or has not answered since, is given up. */
 void mrf_greet_no_room_locked(const struct mrf_peer *peer, struct mrf_why *why);
-/* Adds our proof if we were challenged. */
+/*
+ * Adds our proof if we were challenged. It covers the flags and the ticket of the hello,
+ * which are final already.
+ */
 void mrf_greet_hello_locked(struct mrf_conn *conn, struct mrf_hello *hello);
 /*
  * Checks the target's welcome and records what it says about the target, and about the

@@ -61,6 +61,19 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				       "for a connected peer's process to answer before "
 				       "it fails (default: 15000)",
 				       15000, 1, INT_MAX },
+	[MRF_PARAM_RX_SLOTS] = { "FI_MRFAB_RX_SLOTS", FI_PARAM_INT,
+				 "mrfab: The most receives of 16 KiB that an endpoint has "
+				 "for messages from all its peers (default: 512)",
+				 512, 32, 512 },
+	[MRF_PARAM_UNEXPECTED] = { "FI_MRFAB_UNEXPECTED", FI_PARAM_INT,
+				   "mrfab: KiB of messages for which no receive is posted "
+				   "that an endpoint keeps before its peers have to wait "
+				   "(default: 65536)",
+				   65536, 1, INT_MAX },
+	[MRF_PARAM_LINGER] = { "FI_MRFAB_LINGER", FI_PARAM_INT,
+			       "mrfab: Milliseconds for which fi_close waits for messages "
+			       "of the endpoint to arrive (default: 2000)",
+			       2000, 0, INT_MAX },
 	[MRF_PARAM_MR_MODE] = { "FI_MRFAB_MR_MODE", FI_PARAM_STRING,
 				"mrfab: Registration modes that an application must "
 				"offer and that are then the only ones in force: names "

@@ -36,6 +36,9 @@ enum mrf_param {
 	MRF_PARAM_ROCR_MONITOR,	  /* FI_MR_ROCR_CACHE_MONITOR_ENABLED */
 	MRF_PARAM_ZE_MONITOR,	  /* FI_MR_ZE_CACHE_MONITOR_ENABLED */
 	MRF_PARAM_STRICT,	  /* FI_MRFAB_STRICT: on or off; contract/rules.h */
+	MRF_PARAM_RX_SLOTS,	  /* FI_MRFAB_RX_SLOTS: shared receives of an endpoint */
+	MRF_PARAM_UNEXPECTED,	  /* FI_MRFAB_UNEXPECTED: KiB of messages that nobody receives */
+	MRF_PARAM_LINGER,	  /* FI_MRFAB_LINGER: ms that fi_close gives to messages */
 	MRF_PARAM_COUNT
 };
 

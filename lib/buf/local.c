@@ -71,7 +71,8 @@ static struct mrf_local_req cut_part(const struct mrf_local_rest *rest, uint64_t
 	struct mrf_local_req req = { .iov = part->iov,
 				     .desc = rest->desc ? part->desc : NULL,
 				     .number = part->number,
-				     .arrives = rest->arrives };
+				     .arrives = rest->arrives,
+				     .message = rest->message };
 	uint64_t skip = from;
 	size_t i;
 
@@ -176,6 +177,25 @@ static int use_small(struct mrf_buf *buf, const struct mrf_local_req *req, struc
 	return 1;
 }
 
+/*
+ * Too many buffers to be held, all of which are needed at a time: a copy. -FI_EAGAIN: all slots for
+ * copies are in use.
+ */
+static int take_copied(struct mrf_buf *buf, const struct mrf_local_req *req,
+		       struct mrf_local *local, uint64_t *covered)
+{
+	int ret = req->inject ? 0 : mrf_local_check(buf, req, NULL, MRF_LOCAL_MISSING);
+
+	if (ret)
+		return ret;
+	*covered = req->total;
+	ret = req->total <= MRF_LIMIT_INJECT ? use_inline(buf, req, local)
+					     : use_bounce(buf, req, local);
+	if (ret == 1)
+		return -FI_EAGAIN;
+	return ret ? explain_local(req, ret) : 0;
+}
+
 /* *covered: how many bytes are held. 1: there are too many buffers to register at a time. */
 static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
 			  struct mrf_local *local, uint64_t *covered)
@@ -184,6 +204,8 @@ static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
 	bool few = req->count <= MRF_LOCAL_IOV;
 	int ret = 1;
 
+	if (mrf_unlikely(req->whole && !few))
+		return take_copied(buf, req, local, covered);
 	/* Injected bytes are copied before the call returns, and need no registration. */
 	if (!req->inject && (strict || (req->desc && few)))
 		ret = mrf_local_desc_use(buf, req, local, strict, covered);

@@ -66,7 +66,7 @@ enum mrf_local_kind {
 /* All buffers of a transfer that struct mrf_local has no room for, or that holds only a part. */
 struct mrf_local_rest {
 	uint64_t from, upto; /* these bytes of the transfer are held */
-	bool arrives;
+	bool arrives, message;
 	/* STAGED: the ring, or a slot (ring is NULL), and its size */
 	struct mrf_stage_ring *ring;
 	void *memory;
@@ -114,8 +114,10 @@ struct mrf_local_req {
 	const size_t *number; /* of each iov in the transfer, for messages; NULL: 0, 1, ... */
 	uint64_t total;	      /* bytes of all iov */
 	bool arrives;	      /* the device writes there */
-	bool inject;	      /* copied before the call returns */
-	bool late;	      /* an earlier transfer may change them: wait until that is done */
+	bool message; /* regions need the right FI_RECV or FI_SEND, not FI_READ or FI_WRITE */
+	bool inject;  /* copied before the call returns */
+	bool whole;   /* all bytes are needed at a time: at most MRF_BOUNCE_SIZE */
+	bool late;    /* an earlier transfer may change them: wait until that is done */
 };
 
 /* cache lives longer than buf. */
@@ -182,6 +184,9 @@ bool mrf_local_open(const struct mrf_buf *buf, const struct mrf_local *local);
  */
 int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge,
 		   int max);
+
+/* Codes of reads, writes and messages: the first of those that mrf_local_check describes. */
+enum { MRF_LOCAL_MISSING = 4010, MRF_LOCAL_NO_RIGHT, MRF_LOCAL_OUTSIDE };
 
 /*
  * Checks the buffers of a transfer that have bytes, before anything else is done with them. With

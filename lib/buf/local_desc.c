@@ -9,6 +9,21 @@
 /* The order is that of the message codes. */
 enum fault { MISSING, NO_RIGHT, OUTSIDE, NONE };
 
+/* What the region of a local buffer has to be registered for. */
+static uint64_t right_for(const struct mrf_local_req *req)
+{
+	if (req->message)
+		return req->arrives ? FI_RECV : FI_SEND;
+	return req->arrives ? FI_READ : FI_WRITE;
+}
+
+static const char *right_name(uint64_t right)
+{
+	if (right & (FI_RECV | FI_SEND))
+		return right == FI_RECV ? "FI_RECV" : "FI_SEND";
+	return right == FI_READ ? "FI_READ" : "FI_WRITE";
+}
+
 /* local: FI_MR_LOCAL is in force. */
 static int refuse_desc(enum fault fault, unsigned code, const char *name, const struct iovec *iov,
 		       const void *desc, uint64_t right, bool local)
@@ -30,7 +45,7 @@ static int refuse_desc(enum fault fault, unsigned code, const char *name, const 
 	if (fault == NO_RIGHT)
 		return mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, code,
 				  "%s at %p: its region was registered without %s", name,
-				  iov->iov_base, right == FI_READ ? "FI_READ" : "FI_WRITE");
+				  iov->iov_base, right_name(right));
 	return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, code,
 			  "%s (%p, %zu byte%s) is not inside the region of its desc "
 			  "(with FI_MRFAB_MR_MODE=0 no descriptor is looked at)",
@@ -117,7 +132,7 @@ int mrf_local_desc_check(const struct mrf_buf *buf, const struct mrf_local_req *
 {
 	struct buffer_name name;
 	bool local = buf->space->mode & FI_MR_LOCAL && !req->inject;
-	uint64_t right = req->arrives ? FI_READ : FI_WRITE;
+	uint64_t right = right_for(req);
 	void *desc = req->desc ? req->desc[i] : NULL;
 	enum fault fault;
 
@@ -139,14 +154,13 @@ static int refuse_buffer(enum fault fault, size_t i, const struct mrf_local_req 
 
 	snprintf(name, sizeof(name), "buffer %zu", req->number ? req->number[i] : i);
 	return refuse_desc(fault, MRF_LOCAL_MISSING, name, &req->iov[i],
-			   req->desc ? req->desc[i] : NULL, req->arrives ? FI_READ : FI_WRITE,
-			   true);
+			   req->desc ? req->desc[i] : NULL, right_for(req), true);
 }
 
 int mrf_local_desc_use(const struct mrf_buf *buf, const struct mrf_local_req *req,
 		       struct mrf_local *local, bool strict, uint64_t *covered)
 {
-	uint64_t right = req->arrives ? FI_READ : FI_WRITE;
+	uint64_t right = right_for(req);
 	struct fit fit = { false };
 	enum fault fault;
 	size_t i;

@@ -7,9 +7,6 @@
 
 /* --- registered by the application, by their descriptors: local_desc.c -------------- */
 
-/* Codes of messages: no descriptor; it lacks the right; the buffer is not inside the region. */
-enum { MRF_LOCAL_MISSING = 4010, MRF_LOCAL_NO_RIGHT, MRF_LOCAL_OUTSIDE };
-
 /* Checks the ith buffer, as mrf_local_check does. */
 int mrf_local_desc_check(const struct mrf_buf *buf, const struct mrf_local_req *req, size_t i,
 			 const char *what, unsigned code);

@@ -71,6 +71,15 @@
 #define MRF_CHALLENGES 3
 /* Connections that a peer accepts and drops again before anything was done on them. */
 #define MRF_LOSSES 5
+/* Senders of messages that have no connection now and may come again (ep/msg/inbox.h). */
+#define MRF_ORIGINS 4096
+/* Frames that a sender may have on the way: at first, and if it uses them up. */
+#define MRF_WINDOW_FIRST 8
+#define MRF_WINDOW_MAX 64
+/* Receives that an endpoint has posted at most. */
+#define MRF_RECVS 1048576
+/* How long nobody polls until the agent takes messages in itself. */
+#define MRF_DUTY_MS 10
 /* How long the kernel gets to resolve an address before it is asked again. */
 #define MRF_RESOLVE_MS 250
 /*

@@ -50,20 +50,21 @@
 #define MRF_LIMIT_EP_CNT 32768
 #define MRF_LIMIT_CNTR_CNT 65536
 
-#define MRF_CAPS_PRIMARY \
-	(FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+/* Directions of messages; without FI_MSG they ask for nothing. */
+#define MRF_CAPS_MSG_WAYS (FI_SEND | FI_RECV)
+/* Directions of reads, writes and atomic operations. */
+#define MRF_CAPS_RMA_WAYS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_CAPS_PRIMARY (FI_MSG | FI_RMA | FI_ATOMIC | MRF_CAPS_MSG_WAYS | MRF_CAPS_RMA_WAYS)
 #define MRF_CAPS_SECONDARY (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define MRF_CAPS (MRF_CAPS_PRIMARY | MRF_CAPS_SECONDARY)
 /* Granted only to applications that name them, because they have a cost. */
 #define MRF_CAPS_TARGET_EXTRA (FI_RMA_EVENT | FI_RMA_PMEM)
 #define MRF_CAPS_EXTRA (MRF_CAPS_TARGET_EXTRA | FI_HMEM)
 #define MRF_CAPS_ALL (MRF_CAPS | MRF_CAPS_EXTRA)
-#define MRF_CAPS_TX (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
-#define MRF_CAPS_RX (FI_RMA | FI_ATOMIC | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_CAPS_TX (FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE)
+#define MRF_CAPS_RX (FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_CAPS_TX_EXTRA FI_HMEM
 #define MRF_CAPS_RX_EXTRA (FI_RMA_EVENT | FI_HMEM)
-/* Directions of messages; without messages they ask for nothing. */
-#define MRF_CAPS_MSG_WAYS (FI_SEND | FI_RECV)
 
 #define MRF_OP_FLAGS_TX                                                          \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
@@ -71,13 +72,13 @@
 #define MRF_OP_FLAGS_RX FI_COMPLETION
 
 /*
- * One reliable connection per pair of endpoints keeps every order except
- * write-after-read.
+ * One reliable connection per pair of endpoints keeps every order of accesses except
+ * write-after-read, and another one keeps the order of messages.
  */
-#define MRF_MSG_ORDER                                                                         \
-	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW |   \
-	 FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | \
-	 FI_ORDER_ATOMIC_WAW)
+#define MRF_MSG_ORDER                                                                      \
+	(FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_RMA_RAR |    \
+	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | \
+	 FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 #define MRF_COMP_ORDER FI_ORDER_NONE
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "contract/rules.h"
 #include "ep/ep_ops.h"
+#include "ep/msg/recv.h"
 #include "loop/agent_calls.h"
 
 static int other_domain(const char *what)
@@ -40,18 +41,46 @@ static int bind_av_locked(struct mrf_ep *ep, struct fid *fid)
 
 #define CQ_FLAGS (FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
 
+/* A queue that is bound for both sides polls the endpoint once. */
+static int link_cq_locked(struct mrf_ep *ep, struct mrf_cq *cq, struct mrf_wait_link *link)
+{
+	struct mrf_wait *wait = mrf_cq_obj(cq)->wait;
+
+	if (wait == atomic_load(&ep->link_tx.wait) || wait == atomic_load(&ep->link_rx.wait))
+		return 0;
+	return mrf_wait_link(wait, link, &ep->source);
+}
+
 static int bind_tx_cq_locked(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flags)
 {
 	int ret;
 
 	if (ep->tx_cq)
 		return bound_already("a CQ for transmits");
-	ret = mrf_wait_link(mrf_cq_obj(cq)->wait, &ep->link_tx, &ep->source);
+	ret = link_cq_locked(ep, cq, &ep->link_tx);
 	if (ret)
 		return ret;
 	ep->tx_cq = cq;
 	ep->selective = flags & FI_SELECTIVE_COMPLETION;
 	mrf_obj_hold(&ep->hold_tx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
+	return 0;
+}
+
+/*
+ * Without messages the queue has only data of writes by peers, and the agent writes those, so that
+ * reading the queue need not poll.
+ */
+static int bind_rx_cq_locked(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flags)
+{
+	int ret = ep->caps & FI_MSG ? link_cq_locked(ep, cq, &ep->link_rx) : 0;
+
+	if (ret)
+		return ret;
+	ep->rx_cq = cq;
+	ep->rx_selective = flags & FI_SELECTIVE_COMPLETION;
+	/* One line for each endpoint is enough. */
+	if (cq != ep->tx_cq)
+		mrf_obj_hold(&ep->hold_rx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
 	return 0;
 }
 
@@ -71,39 +100,73 @@ static int bind_cq_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 		return bound_already("a CQ for receives");
 	if (flags & FI_TRANSMIT)
 		ret = bind_tx_cq_locked(ep, cq, flags);
-	if (!ret && (flags & FI_RECV)) {
-		ep->rx_cq = cq;
-		/* One line for each endpoint is enough. */
-		if (cq != ep->tx_cq)
-			mrf_obj_hold(&ep->hold_rx, mrf_cq_obj(cq), &ep->fid.fid, NULL);
-	}
+	if (!ret && (flags & FI_RECV))
+		ret = bind_rx_cq_locked(ep, cq, flags);
 	return ret;
 }
 
 #define CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-/* False: operations are in flight, and the counter would count only a part of them. */
+/* A counter for what the endpoint itself starts: where the endpoint has it. */
+struct own {
+	uint64_t flag;
+	struct mrf_cntr **cntr;
+	struct mrf_wait_link *link;
+	struct mrf_hold *hold;
+};
+
+#define OWN_COUNTERS 4
+
+/* Those that flags name; returns their number. */
+static unsigned own_counters(struct mrf_ep *ep, uint64_t flags, struct own *own)
+{
+	const struct own all[OWN_COUNTERS] = {
+		{ FI_WRITE, &ep->wr_cntr, &ep->link_wr, &ep->hold_wr },
+		{ FI_READ, &ep->rd_cntr, &ep->link_rd, &ep->hold_rd },
+		{ FI_SEND, &ep->snd_cntr, &ep->link_snd, &ep->hold_snd },
+		{ FI_RECV, &ep->rcv_cntr, &ep->link_rcv, &ep->hold_rcv },
+	};
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < OWN_COUNTERS; i++) {
+		if (flags & all[i].flag)
+			own[n++] = all[i];
+	}
+	return n;
+}
+
+/* Some of what flags name are in flight, or posted: the counter would count only a part of them. */
+static bool is_under_way_locked(const struct mrf_ep *ep, uint64_t flags)
+{
+	mrf_lock_held(&ep->lock);
+	if (flags & FI_RECV && mrf_recv_posted_locked(ep))
+		return true;
+	return flags & ~(uint64_t)FI_RECV && ep->nops != atomic_load(&ep->ended);
+}
+
+/* False: nothing was set. */
 static bool set_cntr(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
+	struct own own[OWN_COUNTERS];
+	unsigned i, n = own_counters(ep, flags, own);
 	bool idle;
 
 	mrf_lock_take(&ep->lock);
-	idle = ep->nops == atomic_load(&ep->ended);
-	if (idle && (flags & FI_WRITE))
-		ep->wr_cntr = cntr;
-	if (idle && (flags & FI_READ))
-		ep->rd_cntr = cntr;
+	idle = !is_under_way_locked(ep, flags);
+	for (i = 0; idle && i < n; i++)
+		*own[i].cntr = cntr;
 	mrf_lock_release(&ep->lock);
 	return idle;
 }
 
 static int link_cntr_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
-	struct mrf_wait *wait = mrf_cntr_obj(cntr)->wait;
-	int ret = flags & FI_WRITE ? mrf_wait_link(wait, &ep->link_wr, &ep->source) : 0;
+	struct own own[OWN_COUNTERS];
+	unsigned i, n = own_counters(ep, flags, own);
+	int ret = 0;
 
-	if (!ret && (flags & FI_READ))
-		ret = mrf_wait_link(wait, &ep->link_rd, &ep->source);
+	for (i = 0; !ret && i < n; i++)
+		ret = mrf_wait_link(mrf_cntr_obj(cntr)->wait, own[i].link, &ep->source);
 	if (ret || set_cntr(ep, cntr, flags))
 		return ret;
 	return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_CTRL, 4062,
@@ -114,23 +177,34 @@ static int link_cntr_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t f
 /* Events that the endpoint's own operations cause. */
 static int bind_own_locked(struct mrf_ep *ep, struct mrf_cntr *cntr, uint64_t flags)
 {
+	struct own own[OWN_COUNTERS];
+	unsigned i, n = own_counters(ep, flags, own);
 	int ret = link_cntr_locked(ep, cntr, flags);
 
-	if (ret && (flags & FI_WRITE))
-		mrf_wait_unlink(&ep->link_wr);
-	if (ret && (flags & FI_READ))
-		mrf_wait_unlink(&ep->link_rd);
+	for (i = 0; i < n; i++) {
+		if (ret)
+			mrf_wait_unlink(own[i].link);
+		else
+			mrf_obj_hold(own[i].hold, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
+	}
 	if (ret) {
 		/* A thread that has just ended an operation may still look at the links. */
 		mrf_lock_take(&ep->lock);
 		mrf_lock_release(&ep->lock);
-		return ret;
 	}
-	if (flags & FI_WRITE)
-		mrf_obj_hold(&ep->hold_wr, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
-	if (flags & FI_READ)
-		mrf_obj_hold(&ep->hold_rd, mrf_cntr_obj(cntr), &ep->fid.fid, NULL);
-	return 0;
+	return ret;
+}
+
+static bool has_counter_locked(struct mrf_ep *ep, uint64_t flags)
+{
+	struct own own[OWN_COUNTERS];
+	unsigned i, n = own_counters(ep, flags, own);
+
+	for (i = 0; i < n; i++) {
+		if (*own[i].cntr)
+			return true;
+	}
+	return flags & FI_REMOTE_WRITE && ep->hold_rem.target;
 }
 
 /* Events that peers cause. The device alone sees their reads, and reports them to nobody. */
@@ -161,20 +235,25 @@ static int tell_unreported(void)
 	return 0;
 }
 
-/* Of messages, which are not offered. */
-static void tell_no_messages(uint64_t flags)
+/* Says what of messages the counter will not count; returns the other flags. */
+static uint64_t without_messages(const struct mrf_ep *ep, uint64_t flags)
 {
-	if (flags && !(flags & ~(uint64_t)(FI_SEND | FI_RECV)))
-		mrf_warn(
-			FI_LOG_EP_CTRL, 4068,
-			"fi_ep_bind(counter, flags=%#lx): accepted, but it counts nothing: messages are "
-			"not offered",
-			(unsigned long)flags);
-	else if (flags & (FI_SEND | FI_RECV))
-		mrf_info(
-			FI_LOG_EP_CTRL,
-			"fi_ep_bind(counter, flags=%#lx): it counts no messages, which are not offered",
-			(unsigned long)flags);
+	uint64_t lacks = flags & MRF_CAPS_MSG_WAYS & ~ep->caps;
+	bool any = ep->caps & FI_MSG;
+	const char *cap = !any ? "FI_MSG" : lacks & FI_SEND ? "FI_SEND" : "FI_RECV";
+	const char *what = !any ? "messages" : lacks & FI_SEND ? "sends" : "receives";
+
+	if (lacks && lacks == flags)
+		mrf_warn(FI_LOG_EP_CTRL, 4068,
+			 "fi_ep_bind(counter, flags=%#lx): accepted, but it counts nothing: the "
+			 "endpoint was opened without %s",
+			 (unsigned long)flags, cap);
+	else if (lacks)
+		mrf_info(FI_LOG_EP_CTRL,
+			 "fi_ep_bind(counter, flags=%#lx): it counts no %s, because the endpoint "
+			 "was opened without %s",
+			 (unsigned long)flags, what, cap);
+	return flags & ~lacks;
 }
 
 static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
@@ -189,8 +268,7 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 				  "flags %#lx: an endpoint's counter is bound with FI_READ, "
 				  "FI_WRITE, FI_SEND, FI_RECV, FI_REMOTE_READ, FI_REMOTE_WRITE",
 				  (unsigned long)flags);
-	if ((flags & FI_WRITE && ep->wr_cntr) || (flags & FI_READ && ep->rd_cntr) ||
-	    (flags & FI_REMOTE_WRITE && ep->hold_rem.target))
+	if (has_counter_locked(ep, flags))
 		return bound_already("a counter for one of these flags");
 	if (flags & FI_REMOTE_WRITE && !(ep->caps & FI_RMA_EVENT)) {
 		ret = tell_unreported();
@@ -198,8 +276,8 @@ static int bind_cntr_locked(struct mrf_ep *ep, struct fid *fid, uint64_t flags)
 			return ret;
 		flags &= ~(uint64_t)FI_REMOTE_WRITE;
 	}
-	tell_no_messages(flags);
-	ret = bind_own_locked(ep, cntr, flags & (FI_READ | FI_WRITE));
+	flags = without_messages(ep, flags);
+	ret = bind_own_locked(ep, cntr, flags);
 	if (!ret)
 		bind_remote_locked(ep, cntr, flags);
 	return ret;
@@ -263,6 +341,9 @@ void mrf_ep_unlink_all(struct mrf_ep *ep)
 	mrf_wait_unlink(&ep->link_tx);
 	mrf_wait_unlink(&ep->link_wr);
 	mrf_wait_unlink(&ep->link_rd);
+	mrf_wait_unlink(&ep->link_rx);
+	mrf_wait_unlink(&ep->link_snd);
+	mrf_wait_unlink(&ep->link_rcv);
 }
 
 void mrf_ep_drop_all(struct mrf_ep *ep)
@@ -274,6 +355,8 @@ void mrf_ep_drop_all(struct mrf_ep *ep)
 	mrf_obj_drop(&ep->hold_rx);
 	mrf_obj_drop(&ep->hold_wr);
 	mrf_obj_drop(&ep->hold_rd);
+	mrf_obj_drop(&ep->hold_snd);
+	mrf_obj_drop(&ep->hold_rcv);
 	mrf_obj_drop(&ep->hold_rem);
 	mrf_obj_drop(&ep->hold_eq);
 }

@@ -3,8 +3,21 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/ep_ops.h"
+#include "ep/msg/recv.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/entry.h"
+
+enum { NO_MSG = 4090, NO_TAGGED, NO_ATOMIC, NO_COLLECTIVE };
+
+static int lacking(unsigned code, const char *call, const char *cap)
+{
+	if (code == NO_MSG || code == NO_ATOMIC)
+		return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, code,
+				  "%s needs %s, which this endpoint was not opened with", call,
+				  cap);
+	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, code,
+			  "%s needs %s, which this library does not offer", call, cap);
+}
 
 static ssize_t ep_cancel(fid_t fid, void *context)
 {
@@ -15,6 +28,8 @@ static ssize_t ep_cancel(fid_t fid, void *context)
 		return ret;
 	mrf_lock_take(&ep->lock);
 	ret = mrf_entry_cancel_locked(ep, context);
+	if (ret == -FI_ENOENT && ep->caps & FI_RECV)
+		ret = mrf_recv_cancel_locked(ep, context);
 	mrf_chores_unlock(ep);
 	return ret;
 }
@@ -30,6 +45,22 @@ static ssize_t ep_tx_size_left(struct fid_ep *fid)
 	left = ep->nops < ep->max_ops ? (ssize_t)(ep->max_ops - ep->nops) : 0;
 	mrf_lock_release(&ep->lock);
 	return left;
+}
+
+static ssize_t ep_rx_size_left(struct fid_ep *fid)
+{
+	struct mrf_ep *ep = mrf_container_of(fid, struct mrf_ep, fid);
+	ssize_t left = mrf_obj_check(&ep->obj, "fi_rx_size_left");
+	size_t posted;
+
+	if (left)
+		return left;
+	if (!(ep->caps & FI_RECV))
+		return lacking(NO_MSG, "fi_rx_size_left", ep->caps & FI_MSG ? "FI_RECV" : "FI_MSG");
+	mrf_lock_take(&ep->lock);
+	posted = mrf_recv_posted_locked(ep);
+	mrf_lock_release(&ep->lock);
+	return posted < ep->max_recvs ? (ssize_t)(ep->max_recvs - posted) : 0;
 }
 
 static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
@@ -85,7 +116,6 @@ NO_CALL(int, ep_tx_ctx, "fi_tx_context", struct fid_ep *sep, int index, struct f
 	struct fid_ep **tx_ep, void *context)
 NO_CALL(int, ep_rx_ctx, "fi_rx_context", struct fid_ep *sep, int index, struct fi_rx_attr *attr,
 	struct fid_ep **rx_ep, void *context)
-NO_CALL(ssize_t, ep_rx_size_left, "fi_rx_size_left", struct fid_ep *ep)
 NO_CALL(int, cm_setname, "fi_setname", fid_t fid, void *addr, size_t addrlen)
 NO_CALL(int, cm_getpeer, "fi_getpeer", struct fid_ep *ep, void *addr, size_t *addrlen)
 NO_CALL(int, cm_connect, "fi_connect", struct fid_ep *ep, const void *addr, const void *param,
@@ -123,18 +153,6 @@ struct fi_ops_cm mrf_ep_cm_ops = {
 };
 
 /* --- what needs a capability that there is not ----------------------------------------------- */
-
-enum { NO_MSG = 4090, NO_TAGGED, NO_ATOMIC, NO_COLLECTIVE };
-
-static int lacking(unsigned code, const char *call, const char *cap)
-{
-	if (code == NO_ATOMIC)
-		return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, code,
-				  "%s needs %s, which this endpoint was not opened with", call,
-				  cap);
-	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, code,
-			  "%s needs %s, which this library does not offer", call, cap);
-}
 
 /* Defines no_<kind>_<slot>, the function of one slot, and the call that reaches it. */
 #define NO(type, kind, slot, code, call, cap, ...)                     \

@@ -10,10 +10,14 @@
 #include "ep/eps.h"
 #include "ep/link/greet.h"
 #include "ep/ep_ops.h"
+#include "ep/msg/lines.h"
+#include "ep/rx/target.h"
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
+#include "ep/tx/note.h"
 #include "ep/tx/peer_queue.h"
+#include "ep/tx/service.h"
 
 /* --- progress ------------------------------------------------------------------------------ */
 
@@ -23,6 +27,8 @@ static void source_arm(struct mrf_source *source, bool fired)
 
 	mrf_lock_take(&ep->lock);
 	mrf_vcq_rearm(ep->scq, fired);
+	if (ep->lines)
+		mrf_vcq_rearm(ep->lines->vcq, fired);
 	mrf_lock_release(&ep->lock);
 }
 
@@ -49,6 +55,25 @@ static void allow_short_locked(struct mrf_ep *ep)
 	ep->short_atomic[MRF_ATOMIC_COMPARE] = atomics && writes && reads;
 }
 
+static int no_queue(const char *what, const char *queue, const char *cntr)
+{
+	return mrf_refuse(FI_ENOCQ, FI_LOG_EP_CTRL, 4049,
+			  "completions of %s have nowhere to go: bind a CQ with %s, or a counter "
+			  "with %s",
+			  what, queue, cntr);
+}
+
+static int check_queues_locked(const struct mrf_ep *ep)
+{
+	if (ep->caps & (FI_READ | FI_WRITE) && !ep->tx_cq && !ep->wr_cntr && !ep->rd_cntr)
+		return no_queue("reads and writes", "FI_TRANSMIT", "FI_READ or FI_WRITE");
+	if (ep->caps & FI_SEND && !ep->tx_cq && !ep->snd_cntr)
+		return no_queue("sends", "FI_TRANSMIT", "FI_SEND");
+	if (ep->caps & FI_RECV && !ep->rx_cq && !ep->rcv_cntr)
+		return no_queue("receives", "FI_RECV", "FI_RECV");
+	return 0;
+}
+
 static int ep_enable_locked(struct mrf_ep *ep)
 {
 	int ret;
@@ -60,15 +85,36 @@ static int ep_enable_locked(struct mrf_ep *ep)
 	if (!ep->av)
 		return mrf_refuse(FI_ENOAV, FI_LOG_EP_CTRL, 4048,
 				  "an FI_EP_RDM endpoint needs an address vector");
-	if ((ep->caps & (FI_READ | FI_WRITE)) && !ep->tx_cq && !ep->wr_cntr && !ep->rd_cntr)
-		return mrf_refuse(FI_ENOCQ, FI_LOG_EP_CTRL, 4049,
-				  "bind a CQ with FI_TRANSMIT, or a counter: completions have "
-				  "nowhere to go");
+	ret = check_queues_locked(ep);
+	if (ret)
+		return ret;
 	ret = mrf_eps_listen(ep);
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4050,
 				  "the endpoint cannot listen for peers");
 	ep->enabled = true;
+	allow_short_locked(ep);
+	return 0;
+}
+
+/* side: FI_TRANSMIT or FI_RECV, which is among flags. */
+static int set_opsflag_locked(struct mrf_ep *ep, uint64_t side, uint64_t flags)
+{
+	uint64_t known = side == FI_TRANSMIT ? MRF_OP_FLAGS_TX : MRF_OP_FLAGS_RX;
+
+	mrf_lock_held(&ep->setup);
+	flags &= ~side;
+	if (flags & ~known)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4052,
+				  "operation flags %#lx: %#lx cannot be set for all %s of an "
+				  "endpoint",
+				  (unsigned long)flags, (unsigned long)(flags & ~known),
+				  side == FI_TRANSMIT ? "transmits" : "receives");
+	if (side == FI_RECV) {
+		ep->rx_flags = flags;
+		return 0;
+	}
+	ep->op_flags = flags;
 	allow_short_locked(ep);
 	return 0;
 }
@@ -81,17 +127,9 @@ static int opsflag_locked(struct mrf_ep *ep, int command, uint64_t *flags)
 	if (tx == rx)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4051,
 				  "operation flags need exactly one of FI_TRANSMIT, FI_RECV");
-	if (command == FI_GETOPSFLAG)
-		*flags = tx ? ep->op_flags : 0;
-	else if (tx && (*flags & ~(FI_TRANSMIT | MRF_OP_FLAGS_TX)))
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4052,
-				  "operation flags %#lx: not all of them can be set for an "
-				  "endpoint",
-				  (unsigned long)*flags);
-	else if (tx) {
-		ep->op_flags = *flags & ~FI_TRANSMIT;
-		allow_short_locked(ep);
-	}
+	if (command == FI_SETOPSFLAG)
+		return set_opsflag_locked(ep, tx ? FI_TRANSMIT : FI_RECV, *flags);
+	*flags = tx ? ep->op_flags : ep->rx_flags;
 	return 0;
 }
 
@@ -141,15 +179,18 @@ static int ep_close(struct fid *fid)
 	 * domain are released last, when only the endpoint's own memory is left: other threads may
 	 * be waiting to close them.
 	 */
+	mrf_eps_linger(ep);
 	mrf_ep_unlink_all(ep);
 	mrf_eps_remove(ep);
 	mrf_chores_run(ep);
+	mrf_inbox_free(ep->inbox);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);
 	mrf_atomic_cells_free(ep);
 	mrf_buf_fini(&ep->buf);
 	mrf_idmap_fini(&ep->conns);
-	free(ep->peers);
+	free(ep->peers[MRF_CONN_ACCESS].of);
+	free(ep->peers[MRF_CONN_LINE].of);
 	mrf_lock_fini(&ep->lock);
 	mrf_lock_fini(&ep->setup);
 	close_port(ep);
@@ -188,21 +229,21 @@ static void init_fid(struct mrf_ep *ep, void *context)
 	ep->fid.collective = &mrf_no_collective;
 }
 
-#define DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
-
 /*
- * Directions of messages without FI_MSG or FI_TAGGED ask for nothing. Programs name FI_RECV so that
- * a queue for receives makes progress.
+ * No capability means all of them, and no direction means every direction. Directions of messages
+ * without FI_MSG ask for nothing: programs name FI_RECV so that a queue for receives makes progress.
  */
-#define MESSAGES (FI_SEND | FI_RECV)
-
-/* No capability means all of them, and no direction means every direction. */
 static uint64_t all_caps(uint64_t caps)
 {
-	caps &= ~MESSAGES;
+	if (!(caps & FI_MSG))
+		caps &= ~MRF_CAPS_MSG_WAYS;
 	if (!caps)
 		return MRF_CAPS;
-	return caps & (FI_RMA | FI_ATOMIC) && !(caps & DIRECTIONS) ? caps | DIRECTIONS : caps;
+	if (caps & FI_MSG && !(caps & MRF_CAPS_MSG_WAYS))
+		caps |= MRF_CAPS_MSG_WAYS;
+	if (caps & (FI_RMA | FI_ATOMIC) && !(caps & MRF_CAPS_RMA_WAYS))
+		caps |= MRF_CAPS_RMA_WAYS;
+	return caps;
 }
 
 static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct fi_info *info)
@@ -210,12 +251,17 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	const union mrf_addr *src = info->src_addr;
 
 	ep->domain = domain;
+	ep->kicked = mrf_service_kicked;
 	ep->caps = all_caps(info->caps);
 	ep->max_parts = MRF_EP_PARTS;
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->max_ops = MRF_EP_OPS;
 	if (info->tx_attr && info->tx_attr->size > MRF_EP_OPS)
 		ep->max_ops = (unsigned)mrf_min(info->tx_attr->size, MRF_LIMIT_SIZE);
+	ep->max_recvs = MRF_LIMIT_RX_SIZE;
+	if (info->rx_attr && info->rx_attr->size)
+		ep->max_recvs = (unsigned)mrf_min(info->rx_attr->size, MRF_LIMIT_SIZE);
 	/* The port is the one that the application asked for, if any. */
 	ep->addr = domain->addr;
 	if (src && src->sa.sa_family == ep->addr.sa.sa_family)
@@ -255,10 +301,9 @@ static int check_info(const struct fi_info *info, struct fid_ep **out)
 
 static int check_caps(const struct mrf_domain *domain, uint64_t caps)
 {
-	if (caps & ~(MRF_CAPS_ALL | MESSAGES))
+	if (caps & ~MRF_CAPS_ALL)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps=%#lx: %#lx is not offered",
-				  (unsigned long)caps,
-				  (unsigned long)(caps & ~(MRF_CAPS_ALL | MESSAGES)));
+				  (unsigned long)caps, (unsigned long)(caps & ~MRF_CAPS_ALL));
 	if (caps & FI_HMEM && !(domain->space.mode & FI_MR_HMEM))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_EP_CTRL, 4065,
@@ -349,6 +394,8 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		return cannot(-FI_ENOMEM);
 	init_fid(ep, context);
 	init_own(ep, domain, info);
+	if (ep->caps & FI_MSG)
+		ep->fid.msg = &mrf_ep_msg_ops;
 	if (ep->caps & FI_ATOMIC)
 		ep->fid.atomic = &mrf_ep_atomic_ops;
 	if (!mrf_random(&ep->instance, sizeof(ep->instance))) {
@@ -358,6 +405,12 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ret = mrf_eps_get(domain, &ep->agent);
 	if (ret)
 		goto err_free;
+	if (ep->caps & FI_MSG)
+		ret = mrf_inbox_new(ep, mrf_note_heard_locked, mrf_passive_cut);
+	if (ret) {
+		ret = cannot(ret);
+		goto err_free;
+	}
 	mrf_buf_init(&ep->buf, &domain->space, mrf_eps_of(ep->agent)->cache);
 	ret = mrf_vcq_open(domain->vdev,
 			   mrf_min(MRF_EP_SCQ, mrf_vdev_limits(domain->vdev)->max_cqe), &ep->scq);
@@ -395,6 +448,7 @@ err_port:
 err_cq:
 	mrf_vcq_close(ep->scq);
 err_free:
+	mrf_inbox_free(ep->inbox);
 	mrf_lock_fini(&ep->lock);
 	mrf_lock_fini(&ep->setup);
 	free(ep);

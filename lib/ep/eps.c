@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
+#include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/errtext.h"
 #include "base/log.h"
+#include "base/param.h"
 #include "base/thread.h"
 #include "buf/cache.h"
 #include "contract/budget.h"
 #include "ep/eps.h"
+#include "ep/link/conn.h"
+#include "ep/msg/duty.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/requests.h"
 #include "ep/rx/target.h"
@@ -20,16 +24,6 @@
 #include "monitor/monitor.h"
 
 /* --- what the agent does for endpoints ------------------------------------------------------- */
-
-static void kicked(struct mrf_kick *kick)
-{
-	struct mrf_peer *peer = mrf_container_of(kick, struct mrf_peer, kick);
-	struct mrf_ep *ep = peer->ep;
-
-	mrf_lock_take(&ep->lock);
-	mrf_service_conn_locked(peer);
-	mrf_service_leave(ep);
-}
 
 /* An endpoint that has to wait again has its turn the next time. */
 static void advance_watching_locked(struct mrf_ep *ep)
@@ -52,8 +46,12 @@ static void cq_has_news(void *watcher)
 	ep->watched = false;
 	/* Other threads may wait for the queue, too, so it is armed again. */
 	mrf_vcq_rearm(ep->scq, true);
+	if (ep->lines)
+		mrf_vcq_rearm(ep->lines->vcq, true);
 	mrf_peer_progress_locked(ep);
 	advance_watching_locked(ep);
+	if (ep->lines && mrf_duty_goes_on_locked(ep->lines))
+		mrf_ep_watch_locked(ep);
 	mrf_service_leave(ep);
 }
 
@@ -103,7 +101,6 @@ static void turn_is_over(struct mrf_agent *agent)
 }
 
 static const struct mrf_agent_guest guest = {
-	.kicked = kicked,
 	.completed = cq_has_news,
 	.removed = removed,
 	.serve = mrf_target_serve,
@@ -203,7 +200,43 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 			return MRF_AGENT_LATER;
 	}
 	mrf_atomic_loop_close(ep);
+	if (ep->lines)
+		mrf_duty_end(ep->lines);
+	if (ep->inbox)
+		mrf_agent_unkick(ep->agent, &ep->inbox->kick);
 	return 0;
+}
+
+/* Is a message under way, or on the way to a line that is being made? */
+static bool sends_locked(const struct mrf_peer *peer)
+{
+	if (peer->kind != MRF_CONN_LINE)
+		return false;
+	if (peer->conn && mrf_conn_in_flight_locked(peer->conn))
+		return true;
+	/* A target that does not take messages in is not waited for. */
+	return !mrf_list_empty(&peer->queue) &&
+	       (peer->state != MRF_PEER_READY || mrf_outlet_is_open(&peer->line));
+}
+
+static bool still_sends(struct mrf_ep *ep)
+{
+	bool sends = false;
+
+	mrf_lock_take(&ep->lock);
+	mrf_peer_progress_locked(ep);
+	mrf_list_each (node, &ep->all_peers)
+		sends |= sends_locked(mrf_list_entry(node, struct mrf_peer, node));
+	mrf_chores_unlock(ep);
+	return sends;
+}
+
+void mrf_eps_linger(struct mrf_ep *ep)
+{
+	int64_t end = mrf_now_ms() + mrf_param_int(MRF_PARAM_LINGER);
+
+	while (still_sends(ep) && mrf_now_ms() < end)
+		usleep(200);
 }
 
 void mrf_eps_remove(struct mrf_ep *ep)

@@ -25,6 +25,11 @@ void mrf_eps_close(struct mrf_eps *eps);
 int mrf_eps_add(struct mrf_ep *ep);
 int mrf_eps_listen(struct mrf_ep *ep);
 /*
+ * The endpoint closes: waits until the messages that it has sent have arrived, up to
+ * FI_MRFAB_LINGER. Programs send their last message and close. No lock is held.
+ */
+void mrf_eps_linger(struct mrf_ep *ep);
+/*
  * Takes down all connections of ep, active and passive. No callback for ep comes
  * afterwards.
  */

@@ -1,6 +1,7 @@
 libmrfab_internal_la_SOURCES += \
 	lib/ep/atomic_calls.c \
 	lib/ep/atomic_short.h \
+	lib/ep/checks.h \
 	lib/ep/ep_open.c \
 	lib/ep/ep_open.h \
 	lib/ep/ep_bind.c \
@@ -20,6 +21,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/model/conn_state.h \
 	lib/ep/model/ep.h \
 	lib/ep/model/kind.h \
+	lib/ep/model/line.h \
 	lib/ep/model/op.h \
 	lib/ep/model/peer.h \
 	lib/ep/model/fate.c \
@@ -27,6 +29,22 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/model/why.c \
 	lib/ep/model/why.h \
 	lib/ep/ep_ops.h \
+	lib/ep/msg_calls.c \
+	lib/ep/msg/arrive.c \
+	lib/ep/msg/arrive.h \
+	lib/ep/msg/deliver.c \
+	lib/ep/msg/deliver.h \
+	lib/ep/msg/duty.c \
+	lib/ep/msg/duty.h \
+	lib/ep/msg/inbox.c \
+	lib/ep/msg/inbox.h \
+	lib/ep/msg/lines.c \
+	lib/ep/msg/lines.h \
+	lib/ep/msg/message.h \
+	lib/ep/msg/recv.c \
+	lib/ep/msg/recv.h \
+	lib/ep/msg/shared.c \
+	lib/ep/msg/shared.h \
 	lib/ep/resolve/ask.c \
 	lib/ep/resolve/ask.h \
 	lib/ep/resolve/judge.c \
@@ -73,6 +91,12 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/rma_op.h \
 	lib/ep/tx/rpc.c \
 	lib/ep/tx/rpc.h \
+	lib/ep/tx/outlet.c \
+	lib/ep/tx/outlet.h \
+	lib/ep/tx/note.c \
+	lib/ep/tx/note.h \
+	lib/ep/tx/send_op.c \
+	lib/ep/tx/send_op.h \
 	lib/ep/tx/service.c \
 	lib/ep/tx/service.h \
 	lib/ep/tx/settle.c \

@@ -4,6 +4,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "contract/limits.h"
+#include "ep/checks.h"
 #include "ep/ep_ops.h"
 #include "ep/rma_short.h"
 #include "ep/tx/commit.h"
@@ -16,11 +17,10 @@
 
 static int check_counts(const struct mrf_req *req)
 {
-	if (req->count > MRF_LIMIT_IOV || (req->count && !req->iov))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4003,
-				  "%zu local buffer%s at %p: there must be an array of at most %d",
-				  req->count, MRF_S(req->count), (const void *)req->iov,
-				  MRF_LIMIT_IOV);
+	int ret = mrf_check_iov(req->type->call, req->iov, req->count);
+
+	if (ret)
+		return ret;
 	if (!req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV || !req->rma)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4004,
 				  "%zu remote buffer%s at %p: there must be an array of 1 to %d",
@@ -51,11 +51,7 @@ static int check_lengths(const struct mrf_req *req)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4007,
 				  "%zu bytes are more than max_msg_size, which is %zu", here,
 				  MRF_LIMIT_MSG_SIZE);
-	if ((req->flags & FI_INJECT) && here > MRF_LIMIT_INJECT)
-		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4008,
-				  "%zu bytes are more than inject_size, which is %d", here,
-				  MRF_LIMIT_INJECT);
-	return 0;
+	return mrf_check_injected(req->type->call, req->flags, here);
 }
 
 static int check_flags(const struct mrf_req *req)
@@ -64,20 +60,16 @@ static int check_flags(const struct mrf_req *req)
 
 	if (!req->type->data)
 		known &= ~(FI_INJECT | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA);
-	if (!(req->flags & ~known))
-		return 0;
-	return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4009, "flags=%#lx: %#lx is not for %s",
-			  (unsigned long)req->flags, (unsigned long)(req->flags & ~known),
-			  req->type->call);
+	return mrf_check_flags(req->type->call, req->flags, known);
 }
 
 static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 {
 	uint64_t cap = mrf_kind_flag(req->type->kind);
+	int ret = mrf_check_enabled(ep, req->type->call);
 
-	if (!ep->enabled)
-		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_EP_DATA, 4015,
-				  "the endpoint is not enabled");
+	if (ret)
+		return ret;
 	if ((ep->caps & (cap | FI_RMA)) != (cap | FI_RMA))
 		return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4016,
 				  "the endpoint was opened without %s",
@@ -108,13 +100,13 @@ int mrf_rma_submit(struct mrf_ep *ep, const struct mrf_req *req)
 
 	if (mrf_unlikely(ret))
 		return ret;
-	ret = mrf_entry_begin(ep, req->addr, &op);
+	ret = mrf_entry_begin(ep, MRF_CONN_ACCESS, req->addr, &op);
 	if (ret)
 		return ret;
 	ret = mrf_entry_fill(ep, req, op);
 	if (!ret && mrf_unlikely(req->flags & FI_COMMIT_COMPLETE && op->total))
 		mrf_commit_begin(op);
-	return mrf_entry_start(ep, req->addr, op, ret);
+	return mrf_entry_start(ep, MRF_CONN_ACCESS, req->addr, op, ret);
 }
 
 /* fi_read and fi_write the long way, and the vector forms: the endpoint's op_flags apply. */
@@ -186,9 +178,10 @@ static ssize_t rma_message(struct fid_ep *fid, const struct mrf_op_type *type,
 			   const struct fi_msg_rma *msg, uint64_t flags)
 {
 	struct mrf_req req = { .type = type, .flags = flags };
+	int ret = mrf_check_msg(type->call, msg);
 
-	if (!msg)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4017, "msg is NULL");
+	if (ret)
+		return ret;
 	req.iov = msg->msg_iov;
 	req.desc = msg->desc;
 	req.count = msg->iov_count;

@@ -22,9 +22,9 @@ static inline struct mrf_peer *mrf_short_peer_locked(struct mrf_ep *ep, fi_addr_
 	struct mrf_peer *peer;
 
 	mrf_lock_held(&ep->lock);
-	if (mrf_unlikely(addr >= ep->npeers))
+	if (mrf_unlikely(addr >= ep->peers[MRF_CONN_ACCESS].n))
 		return NULL;
-	peer = ep->peers[addr];
+	peer = ep->peers[MRF_CONN_ACCESS].of[addr];
 	if (mrf_unlikely(!peer || peer->state != MRF_PEER_READY ||
 			 peer->gen != atomic_load_explicit(peer->gen_word, memory_order_acquire) ||
 			 !mrf_list_empty(&peer->queue) || !mrf_conn_room_of_locked(ep, peer->conn)))

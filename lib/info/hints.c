@@ -192,8 +192,8 @@ static int check_rows(const struct mrf_info_query *query)
 		if (!part || FI_VERSION_LT(query->version, rows[i].since))
 			continue;
 		asked = mrf_info_number((const char *)part + rows[i].offset, rows[i].size);
-		if (rows[i].names == &mrf_names_caps && !(asked & (FI_MSG | FI_TAGGED)))
-			asked &= ~MRF_CAPS_MSG_WAYS;
+		if (rows[i].names == &mrf_names_caps)
+			asked = mrf_info_asked_caps(asked);
 		if (!row_fits(&rows[i], asked))
 			ret = refuse_row(&rows[i], asked);
 	}

@@ -23,18 +23,21 @@ uint32_t mrf_info_prov_version(void)
 
 /* --- capabilities ---------------------------------------------------------- */
 
-#define WHATS (FI_RMA | FI_ATOMIC)
-
 /*
  * The capabilities of one side, transmit or receive: those that were asked of it,
- * otherwise its share of the whole; FI_RMA or FI_ATOMIC without a direction would be no
+ * otherwise its share of the whole; FI_MSG, FI_RMA or FI_ATOMIC without a direction would be no
  * share.
  */
 static uint64_t part_caps(uint64_t asked, uint64_t info_caps, uint64_t offered)
 {
+	uint64_t share = info_caps & offered;
+
+	asked = mrf_info_asked_caps(asked);
 	if (asked)
 		return mrf_info_with_directions(asked, offered);
-	return info_caps & offered & ~WHATS ? info_caps & offered : 0;
+	if (!(share & MRF_CAPS_RMA_WAYS))
+		share &= ~(uint64_t)(FI_RMA | FI_ATOMIC);
+	return share & MRF_CAPS_MSG_WAYS ? share : share & ~(uint64_t)FI_MSG;
 }
 
 /* --- attributes as hinted -------------------------------------------------- */
@@ -191,7 +194,7 @@ static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 	make_tx(info->tx_attr, info->caps, hints ? hints->tx_attr : NULL);
 	make_rx(info->rx_attr, info->caps, hints ? hints->rx_attr : NULL);
 	if (mrf_info_mode_withheld(query))
-		info->rx_attr->caps &= FI_HMEM; /* whatever was asked of this side */
+		info->rx_attr->caps &= FI_HMEM | FI_MSG | FI_RECV; /* whatever was asked of it */
 	*info->ep_attr = mrf_info_offer.ep;
 	info->ep_attr->auth_key_size = 0;
 	make_domain(info->domain_attr, hints ? hints->domain_attr : NULL);

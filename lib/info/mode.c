@@ -137,13 +137,22 @@ void mrf_info_mode_tell(const struct mrf_info_query *query)
 /* --- answer --------------------------------------------------------------------- */
 
 #define WHATS (FI_RMA | FI_ATOMIC)
-#define DIRECTIONS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+uint64_t mrf_info_asked_caps(uint64_t caps)
+{
+	return caps & (FI_MSG | FI_TAGGED) ? caps : caps & ~MRF_CAPS_MSG_WAYS;
+}
+
+/* Those of the directions that are meant without being named. */
+static uint64_t meant(uint64_t caps, uint64_t whats, uint64_t directions)
+{
+	return caps & whats && !(caps & directions) ? directions : 0;
+}
 
 uint64_t mrf_info_with_directions(uint64_t caps, uint64_t offered)
 {
-	uint64_t directions = offered & ~WHATS;
-
-	return caps & WHATS && !(caps & directions) ? caps | directions : caps;
+	return caps | meant(caps, WHATS, offered & MRF_CAPS_RMA_WAYS) |
+	       meant(caps, FI_MSG, offered & MRF_CAPS_MSG_WAYS);
 }
 
 /*
@@ -153,10 +162,10 @@ uint64_t mrf_info_with_directions(uint64_t caps, uint64_t offered)
 static uint64_t caps_granted(const struct fi_info *hints)
 {
 	uint64_t asked = hints ? hints->caps : 0;
-	uint64_t primary = asked ? asked & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
+	uint64_t primary = asked ? mrf_info_asked_caps(asked) & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
 	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
 
-	return mrf_info_with_directions(primary, DIRECTIONS) |
+	return mrf_info_with_directions(primary, MRF_CAPS_PRIMARY) |
 	       (secondary ? secondary : MRF_CAPS_SECONDARY) | (asked & MRF_CAPS_EXTRA);
 }
 

@@ -78,7 +78,9 @@ int mrf_info_mode_check(const struct mrf_info_query *query);
 void mrf_info_mode_tell(const struct mrf_info_query *query);
 /* Is remote access withheld because the needed modes are not offered? */
 bool mrf_info_mode_withheld(const struct mrf_info_query *query);
-/* FI_RMA and FI_ATOMIC without a direction mean all that are offered. */
+/* What hints ask for: directions of messages without messages are nothing. */
+uint64_t mrf_info_asked_caps(uint64_t caps);
+/* FI_MSG, FI_RMA and FI_ATOMIC without a direction mean all that are offered. */
 uint64_t mrf_info_with_directions(uint64_t caps, uint64_t offered);
 /* The values to return: caps, and domain_attr->mr_mode if no domain is open yet. */
 uint64_t mrf_info_mode_caps(const struct mrf_info_query *query);

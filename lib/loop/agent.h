@@ -82,15 +82,14 @@ struct mrf_owner {
 
 /* An object of the guest's that the agent shall look at: mrf_agent_kick. */
 struct mrf_kick {
-	struct mrf_list node; /* in agent->kicks; guarded by agent->lock */
+	struct mrf_list node;		     /* in agent->kicks; guarded by agent->lock */
+	void (*look)(struct mrf_kick *kick); /* agent thread, no lock held; constant */
 };
 
 /*
  * The agent's calls to the layer that started it. Agent thread, no lock held. Constant.
  */
 struct mrf_agent_guest {
-	/* mrf_agent_kick was called. */
-	void (*kicked)(struct mrf_kick *kick);
 	/* mrf_agent_cq_watch was called, and something has completed. */
 	void (*completed)(void *watcher);
 	/* mrf_agent_removed was called. */

@@ -38,7 +38,7 @@ void mrf_agent_run_kicks(struct mrf_agent *agent)
 
 	/* Only this thread removes kicks, so the pointer stays valid without the lock. */
 	while ((kick = next_kick(agent))) {
-		agent->guest->kicked(kick);
+		kick->look(kick);
 		if (++i == MRF_TURN_KICKS || mrf_now_us() >= end) {
 			agent->more = true;
 			break;

@@ -26,7 +26,7 @@ void mrf_agent_dropped(struct mrf_agent *agent);
 /* Addresses were removed from an address vector. Any lock up to the AV's. */
 void mrf_agent_removed(struct mrf_agent *agent);
 
-/* Has the guest called about this kick. Never blocks or fails. */
+/* Has kick->look called. Never blocks or fails. */
 void mrf_agent_kick(struct mrf_agent *agent, struct mrf_kick *kick);
 /* Withdraws a kick whose object is about to be freed. Agent thread. */
 void mrf_agent_unkick(struct mrf_agent *agent, struct mrf_kick *kick);

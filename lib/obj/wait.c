@@ -202,6 +202,13 @@ void mrf_wait_call(struct mrf_wait_link *link)
 		mrf_wait_signal(wait);
 }
 
+bool mrf_wait_asleep(const struct mrf_wait_link *link)
+{
+	struct mrf_wait *wait = atomic_load(&link->wait);
+
+	return wait && atomic_load(&wait->waiters) > atomic_load(&wait->watched);
+}
+
 void mrf_wait_finish(struct mrf_wait *wait)
 {
 	mrf_lock_take(&wait->lock);

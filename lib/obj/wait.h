@@ -95,6 +95,9 @@ void mrf_wait_unlink(struct mrf_wait_link *link);
  */
 void mrf_wait_call(struct mrf_wait_link *link);
 
+/* Does a thread sleep that polls the source of this link? Any lock held; harmless when not linked. */
+bool mrf_wait_asleep(const struct mrf_wait_link *link);
+
 /* Finishes the work that the sources have left. The caller holds no lock. */
 void mrf_wait_finish(struct mrf_wait *wait);
 

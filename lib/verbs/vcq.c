@@ -196,12 +196,15 @@ void mrf_vcq_rearm(struct mrf_vcq *cq, bool fired)
 struct mrf_vcq *mrf_vcq_ack_one(struct mrf_vcq *cq)
 {
 	struct ibv_cq *from;
+	struct mrf_vcq *fired;
 	void *context;
 
 	if (ibv_get_cq_event(cq->channel, &from, &context))
 		return NULL;
 	ibv_ack_cq_events(from, 1);
-	return context;
+	fired = context;
+	fired->armed = false;
+	return fired;
 }
 
 void mrf_vcq_ack(struct mrf_vcq *cq)

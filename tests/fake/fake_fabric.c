@@ -879,7 +879,7 @@ struct mrf_vcq *mrf_vcq_ack_one(struct mrf_vcq *cq)
 		at = mrf_list_entry(at->of_fd.next, struct mrf_vcq, of_fd);
 	} while (at != cq);
 	if (from)
-		from->told = false;
+		from->told = from->rearmed = false;
 	leave();
 	return from;
 }

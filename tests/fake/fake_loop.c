@@ -29,6 +29,7 @@ static struct {
 	int err;
 	struct qp *qp[QPS];
 	uint32_t numbers;
+	struct ibv_cq *cq; /* the last one that was made */
 	bool armed;
 } f;
 
@@ -121,6 +122,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *context,
 	cq->channel = channel;
 	cq->cq_context = context;
 	cq->cqe = cqe;
+	f.cq = cq;
 	fake_loop.live++;
 	return cq;
 }
@@ -147,10 +149,10 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 {
 	uint64_t n;
 
-	*cq = NULL;
-	*context = NULL;
 	if (read(channel->fd, &n, sizeof(n)) != sizeof(n))
 		return -1;
+	*cq = f.cq;
+	*context = f.cq->cq_context;
 	fake_loop.events++;
 	return 0;
 }

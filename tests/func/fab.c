@@ -225,7 +225,9 @@ void fab_buf(struct fab *f, struct buf *b, size_t size, uint64_t seed)
 	if (!f->local && !b->rig)
 		return;
 	all = (struct iovec){ b->mem, size };
-	must_ok(fab_reg(f, b, &all, FI_READ | FI_WRITE, key++, &b->mr));
+	must_ok(fab_reg(f, b, &all,
+			FI_READ | FI_WRITE | (func_caps & FI_MSG ? FI_SEND | FI_RECV : 0), key++,
+			&b->mr));
 	fab_ready(f, b->mr);
 	b->desc = fi_mr_desc(b->mr);
 	must(b->desc, "fi_mr_desc of a local region is NULL");
@@ -312,6 +314,39 @@ ssize_t op_post(struct fab *f, const struct op *op)
 		sched_yield();
 	} while (now_ms() < end);
 	return rc;
+}
+
+static ssize_t again_while_full(struct fab *f, const struct msg *m,
+				ssize_t (*post)(struct fab *f, const struct msg *m))
+{
+	long end = now_ms() + SOON;
+	ssize_t rc;
+
+	while ((rc = post(f, m)) == -FI_EAGAIN && now_ms() < end) {
+		fi_cq_read(f->cq, NULL, 0);
+		sched_yield();
+	}
+	return rc;
+}
+
+static ssize_t send_once(struct fab *f, const struct msg *m)
+{
+	return fi_send(f->ep, m->buf->mem + m->off, m->len, m->buf->desc, m->to, m->ctx);
+}
+
+ssize_t msg_send(struct fab *f, const struct msg *m)
+{
+	return again_while_full(f, m, send_once);
+}
+
+static ssize_t recv_once(struct fab *f, const struct msg *m)
+{
+	return fi_recv(f->ep, m->buf->mem + m->off, m->len, m->buf->desc, m->to, m->ctx);
+}
+
+ssize_t msg_recv(struct fab *f, const struct msg *m)
+{
+	return again_while_full(f, m, recv_once);
 }
 
 int op_patience(const struct op *op)

@@ -417,6 +417,21 @@ int peer_rma(struct peer *p, const struct peer_rma *r)
 	return peer_rma_end(p);
 }
 
+int peer_send(struct peer *p, unsigned slot, size_t off, size_t len, fi_addr_t to, uint64_t count)
+{
+	struct ctl m = { .cmd = CTL_SEND, .a = { slot, off, len, to, count } };
+
+	ask(p, &m);
+	return (int)m.a[0];
+}
+
+void peer_recv(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t count)
+{
+	struct ctl m = { .cmd = CTL_RECV, .a = { slot, off, len, count } };
+
+	ask(p, &m);
+}
+
 bool peer_done(struct peer *p, struct done *d, long ms)
 {
 	struct ctl m = { .cmd = CTL_CQ, .a = { (uint64_t)ms } };

@@ -40,6 +40,8 @@ enum ctl_cmd {
 	CTL_INSERT,  /* text: name -> a: fi_addr */
 	CTL_RMA,     /* a: read, slot, off, len, fi_addr, addr, key, count -> a: err; text */
 	CTL_ATOMIC,  /* text: struct peer_atomic -> a: err, what was fetched; text */
+	CTL_SEND,    /* a: slot, off, len, fi_addr, count -> a: err; text */
+	CTL_RECV,    /* a: slot, off, len, count; they complete by CTL_CQ */
 	CTL_CQ,	     /* a: ms -> rc 0 or -FI_EAGAIN; a: flags, len, data, err */
 	CTL_DIE,     /* a: ms from now; no answer */
 	CTL_MAIN,    /* its main() ends, another thread goes on */
@@ -147,6 +149,10 @@ void peer_rma_start(struct peer *p, const struct peer_rma *rma);
 /* Returns 0 or the positive FI_E* of the first failure. */
 int peer_rma_end(struct peer *p);
 int peer_rma(struct peer *p, const struct peer_rma *rma);
+/* The peer sends count messages of len bytes, one part of its slot after the other, to `to`. */
+int peer_send(struct peer *p, unsigned slot, size_t off, size_t len, fi_addr_t to, uint64_t count);
+/* The peer posts count receives likewise. */
+void peer_recv(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t count);
 /* A completion at the peer. */
 bool peer_done(struct peer *p, struct done *d, long ms);
 /* The peer kills itself in ms, whatever it does then. */

@@ -314,6 +314,31 @@ static void do_atomic(struct ctl *m)
 	atomics_serve(&fab, &slots[SLOTS - 1], m);
 }
 
+static void do_send(struct ctl *m)
+{
+	struct msg msg = { &slots[m->a[0]], m->a[1], m->a[2], m->a[3], NULL };
+	uint64_t count = m->a[4], flying = 0;
+
+	m->a[0] = 0;
+	for (uint64_t i = 0; i < count && !m->a[0]; i++, msg.off += msg.len) {
+		ssize_t rc = msg_send(&fab, &msg);
+
+		must(rc == 0, "sending: %zd (%s)", rc, fi_strerror((int)-rc));
+		if (++flying == WINDOW)
+			take(&flying, m, SOON);
+	}
+	while (flying)
+		take(&flying, m, SOON);
+}
+
+static void do_recv(struct ctl *m)
+{
+	struct msg msg = { &slots[m->a[0]], m->a[1], m->a[2], FI_ADDR_UNSPEC, NULL };
+
+	for (uint64_t i = 0; i < m->a[3]; i++, msg.off += msg.len)
+		must_ok(msg_recv(&fab, &msg));
+}
+
 static void do_cq(struct ctl *m)
 {
 	struct done d = { 0 };
@@ -424,8 +449,9 @@ static void (*const does[])(struct ctl *m) = {
 	[CTL_REFRESH] = do_refresh, [CTL_RAW] = do_raw,	      [CTL_SYS] = do_sys,
 	[CTL_POKE] = do_poke,	    [CTL_PEEK] = do_peek,     [CTL_PINNED] = do_pinned,
 	[CTL_STACK] = do_stack,	    [CTL_CLOSE] = do_close,   [CTL_INSERT] = do_insert,
-	[CTL_RMA] = do_rma,	    [CTL_CQ] = do_cq,	      [CTL_DIE] = do_die,
-	[CTL_QUIT] = do_quit,	    [CTL_ATOMIC] = do_atomic, [CTL_MAIN] = do_main,
+	[CTL_RMA] = do_rma,	    [CTL_SEND] = do_send,     [CTL_RECV] = do_recv,
+	[CTL_CQ] = do_cq,	    [CTL_DIE] = do_die,	      [CTL_QUIT] = do_quit,
+	[CTL_ATOMIC] = do_atomic,   [CTL_MAIN] = do_main,
 };
 
 static void carry_out(struct ctl *m)

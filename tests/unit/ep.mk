@@ -41,9 +41,11 @@ unit_programs += \
 	tests/unit/t_keyed \
 	tests/unit/t_local \
 	tests/unit/t_rpc \
+	tests/unit/t_msg_calls \
 	tests/unit/t_once \
 	tests/unit/t_short \
 	tests/unit/t_srq \
+	tests/unit/t_msg \
 	tests/unit/t_never \
 	tests/unit/t_stack \
 	tests/unit/t_silent \
@@ -82,6 +84,12 @@ tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c $(breaks) $(EP_FIXTURE)
 tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
 tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_msg_calls_SOURCES = tests/unit/t_msg_calls.c $(EP_FIXTURE)
+tests_unit_t_msg_calls_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_msg_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_send_submit,--wrap=mrf_recv_post \
+	-Wl,--wrap=mrf_recv_cancel_locked,--wrap=mrf_recv_posted_locked
+tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
+tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_never_SOURCES = tests/unit/t_never.c $(EP_FIXTURE)
 tests_unit_t_never_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_stack_SOURCES = tests/unit/t_stack.c $(EP_FIXTURE)
@@ -244,7 +252,6 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/forget-says-more \
 	tests/fuzz/corpus/forget-truncated \
 	tests/fuzz/corpus/hello \
-	tests/fuzz/corpus/hello-messages \
 	tests/fuzz/corpus/hello-proof \
 	tests/fuzz/corpus/hello-proof-says-short \
 	tests/fuzz/corpus/hello-proof-truncated \
@@ -273,11 +280,6 @@ EXTRA_DIST += \
 	tests/fuzz/corpus/request-wraps \
 	tests/fuzz/corpus/welcome \
 	tests/fuzz/corpus/welcome-events \
-	tests/fuzz/corpus/welcome-line \
-	tests/fuzz/corpus/welcome-line-known-proof \
-	tests/fuzz/corpus/welcome-line-proof-says-short \
-	tests/fuzz/corpus/welcome-line-slot-31 \
-	tests/fuzz/corpus/welcome-line-truncated \
 	tests/fuzz/corpus/welcome-no-questions \
 	tests/fuzz/corpus/welcome-proof \
 	tests/fuzz/corpus/welcome-proof-says-short \

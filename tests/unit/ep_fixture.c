@@ -126,9 +126,9 @@ static int bind_all(struct node *n, const struct node_opt *opt, struct fid_ep *e
 	if (!ret && n->cq)
 		ret = fi_ep_bind(ep, &n->cq->fid, flags);
 	if (!ret && n->wr)
-		ret = fi_ep_bind(ep, &n->wr->fid, FI_WRITE);
+		ret = fi_ep_bind(ep, &n->wr->fid, FI_WRITE | (n->cq ? 0 : FI_SEND));
 	if (!ret && n->rd)
-		ret = fi_ep_bind(ep, &n->rd->fid, FI_READ);
+		ret = fi_ep_bind(ep, &n->rd->fid, FI_READ | (n->cq ? 0 : FI_RECV));
 	return ret;
 }
 
@@ -319,9 +319,9 @@ unsigned node_parts(const struct node *n, fi_addr_t to, uint64_t key)
 	unsigned i, parts = 0;
 
 	mrf_lock_take(&ep->lock);
-	remote = mrf_remote_find_locked(ep->peers[to], key);
+	remote = mrf_remote_find_locked(ep->peers[MRF_CONN_ACCESS].of[to], key);
 	for (i = 0; remote && i < remote->nparts; i++)
-		parts += remote->parts[i].epoch == ep->peers[to]->known.epoch;
+		parts += remote->parts[i].epoch == ep->peers[MRF_CONN_ACCESS].of[to]->known.epoch;
 	mrf_lock_release(&ep->lock);
 	return parts;
 }
@@ -333,7 +333,7 @@ struct node_state node_state(const struct node *n, fi_addr_t to)
 	struct node_state state;
 
 	mrf_lock_take(&ep->lock);
-	peer = to < ep->npeers ? ep->peers[to] : NULL;
+	peer = to < ep->peers[MRF_CONN_ACCESS].n ? ep->peers[MRF_CONN_ACCESS].of[to] : NULL;
 	state = (struct node_state){ .ops = ep->nops,
 				     .work_requests = ep->scq_used,
 				     .connection = peer && peer->conn };

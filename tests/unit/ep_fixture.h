@@ -28,7 +28,7 @@ struct node {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq;
-	struct fid_cntr *wr, *rd; /* NULL unless asked for */
+	struct fid_cntr *wr, *rd; /* NULL unless asked for; without cq of messages, too */
 	struct fid_ep *ep;
 };
 

@@ -184,7 +184,8 @@ static bool awaits_nothing(void)
 	bool none;
 
 	mrf_lock_take(&ep->lock);
-	none = !mrf_list_entry(mrf_list_first(&ep->peers[p.to]->queue), struct mrf_op, node)
+	none = !mrf_list_entry(mrf_list_first(&ep->peers[MRF_CONN_ACCESS].of[p.to]->queue),
+			       struct mrf_op, node)
 			->awaiting;
 	mrf_lock_release(&ep->lock);
 	return none;
@@ -300,8 +301,9 @@ END_TEST
 
 static struct mrf_op *first_op(void)
 {
-	return mrf_list_entry(mrf_list_first(&node_ep(&p.a)->peers[p.to]->queue), struct mrf_op,
-			      node);
+	return mrf_list_entry(
+		mrf_list_first(&node_ep(&p.a)->peers[MRF_CONN_ACCESS].of[p.to]->queue),
+		struct mrf_op, node);
 }
 
 static void close_account(void)

@@ -218,7 +218,7 @@ static void last_deadline(void)
 
 static void kick(void)
 {
-	node_agent(&p.a)->guest->kicked(&peer->kick);
+	peer->kick.look(&peer->kick);
 }
 
 static void device_breaks_it(void)
@@ -400,7 +400,9 @@ static int happen(struct mrf_agent *agent, void *arg)
 	unsigned i;
 
 	(void)agent;
-	peer = node_ep(&p.a)->npeers ? node_ep(&p.a)->peers[p.to] : NULL;
+	peer = node_ep(&p.a)->peers[MRF_CONN_ACCESS].n
+		       ? node_ep(&p.a)->peers[MRF_CONN_ACCESS].of[p.to]
+		       : NULL;
 	if (!peer || look() != names[way->base])
 		return -FI_EAGAIN;
 	if (h->message && mrf_agent_command(node_agent(&p.b), arg, send_message))

@@ -75,7 +75,7 @@ START_TEST(a_connection_whose_queue_pair_is_in_error_is_made_anew)
 
 	works();
 	mrf_lock_take(&ep->lock);
-	owner = &ep->peers[p.to]->conn->owner;
+	owner = &ep->peers[MRF_CONN_ACCESS].of[p.to]->conn->owner;
 	mrf_lock_release(&ep->lock);
 	unit_capture(&cap);
 	tell(&p.a, MRF_VDEV_QP_ERR, NULL, _i ? owner : NULL);

@@ -247,8 +247,8 @@ static struct mrf_hello own_hello(void)
 	struct mrf_hello hello;
 
 	mrf_lock_take(&ep->lock);
-	hello = (struct mrf_hello){ .ticket = ep->peers[p.to]->target.ticket,
-				    .lost = ep->peers[p.to]->conn->target_qpn };
+	hello = (struct mrf_hello){ .ticket = ep->peers[MRF_CONN_ACCESS].of[p.to]->target.ticket,
+				    .lost = ep->peers[MRF_CONN_ACCESS].of[p.to]->conn->target_qpn };
 	mrf_lock_release(&ep->lock);
 	return hello;
 }

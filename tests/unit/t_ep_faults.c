@@ -566,7 +566,7 @@ START_TEST(fault_of_the_longest_reason_is_told_to_the_last_word)
 	pair_open(&p, NULL);
 	fake_stop(node_agent(&p.b)->cm, node_agent(&p.b)->cq, true);
 	pair_write(&p, 0, 8);
-	peer = node_ep(&p.a)->peers[p.to];
+	peer = node_ep(&p.a)->peers[MRF_CONN_ACCESS].of[p.to];
 	mrf_lock_take(&peer->ep->lock);
 	memset(&peer->addr.in6.sin6_addr, 0xee, sizeof(peer->addr.in6.sin6_addr));
 	peer->addr.in6.sin6_family = AF_INET6;

@@ -19,13 +19,12 @@ static const char *const places[MRF_STANDINGS] = {
 	[MRF_BEHIND_RAN] = "behind, may have run",
 };
 
-#define KINDS 4
+#define KINDS 5
 
 static const char *const kinds[KINDS] = {
-	[MRF_OP_READ] = "read",
-	[MRF_OP_WRITE] = "write",
-	[MRF_OP_RPC] = "request",
-	[MRF_OP_ATOMIC] = "atomic operation",
+	[MRF_OP_READ] = "read",	   [MRF_OP_WRITE] = "write",
+	[MRF_OP_RPC] = "request",  [MRF_OP_ATOMIC] = "atomic operation",
+	[MRF_OP_SEND] = "message",
 };
 
 /* What is asked, and what the answer is. */
@@ -61,12 +60,14 @@ static bool may_have_run(const struct cell *c)
 /* To it alone the cause says something that would be false of the others. */
 static bool is_to_blame(const struct cell *c)
 {
-	return c->stood == MRF_FIRST && c->kind != MRF_OP_RPC;
+	return c->stood == MRF_FIRST && c->kind != MRF_OP_RPC &&
+	       !(c->kind == MRF_OP_SEND && c->cause == MRF_WC_REFUSED);
 }
 
+/* Messages have no key that a target could refuse. */
 static bool is_refused(const struct cell *c)
 {
-	return c->stood == MRF_FIRST && c->cause == MRF_WC_REFUSED;
+	return c->stood == MRF_FIRST && c->cause == MRF_WC_REFUSED && c->kind != MRF_OP_SEND;
 }
 
 static bool is_again(const struct cell *c)
@@ -147,6 +148,19 @@ static bool write_that_may_have_run_is_asked_about(const struct cell *c)
 	return c->fate.deed == (there && !itself ? MRF_ASK : MRF_FATAL);
 }
 
+/* Unless its own buffer was closed, the kernel takes nothing, or it was flushed too often. */
+static bool message_that_may_have_been_sent_is_asked_about(const struct cell *c)
+{
+	bool hopeless = c->cause == MRF_WC_DENIED ||
+			(c->cause == MRF_WC_LOCAL && c->stood == MRF_FIRST) ||
+			(c->cause == MRF_WC_FLUSHED && !c->tries);
+	bool sent = !stops(c) || c->stood != MRF_BEHIND;
+
+	if (c->kind != MRF_OP_SEND || !sent || !c->asks)
+		return true;
+	return c->fate.deed == (hopeless ? MRF_FATAL : MRF_ASK);
+}
+
 static bool request_that_may_have_been_seen_fails(const struct cell *c)
 {
 	return c->kind != MRF_OP_RPC || !may_have_run(c) || c->fate.deed == MRF_FATAL;
@@ -215,6 +229,7 @@ static const struct {
 	RULE(reads_and_requests_are_never_in_doubt),
 	RULE(nobody_is_asked_who_cannot_be),
 	RULE(write_that_may_have_run_is_asked_about),
+	RULE(message_that_may_have_been_sent_is_asked_about),
 	RULE(request_that_may_have_been_seen_fails),
 	RULE(error_is_the_real_cause),
 	RULE(doubt_blames_no_local_buffer),

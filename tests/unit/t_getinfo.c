@@ -19,6 +19,9 @@
 #define V17 FI_VERSION(1, 17)
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define MESSAGES (FI_MSG | FI_SEND | FI_RECV)
+/* What is offered beside FI_RMA and its directions. */
+#define NOT_RMA (FI_ATOMIC | MESSAGES)
 
 /* --- a machine with two devices and four addresses ------------------------- */
 
@@ -232,10 +235,12 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		uint64_t asked, caps, tx, rx;
 	} cases[] = {
 		{ 0, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
-		{ FI_RMA, MRF_CAPS & ~FI_ATOMIC, MRF_CAPS_TX & ~FI_ATOMIC,
-		  MRF_CAPS_RX & ~FI_ATOMIC },
-		{ FI_ATOMIC, MRF_CAPS & ~FI_RMA, MRF_CAPS_TX & ~FI_RMA, MRF_CAPS_RX & ~FI_RMA },
-		{ FI_RMA | FI_ATOMIC, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
+		{ FI_RMA, MRF_CAPS & ~NOT_RMA, MRF_CAPS_TX & ~NOT_RMA, MRF_CAPS_RX & ~NOT_RMA },
+		{ FI_ATOMIC, MRF_CAPS & ~(FI_RMA | MESSAGES), MRF_CAPS_TX & ~(FI_RMA | MESSAGES),
+		  MRF_CAPS_RX & ~(FI_RMA | MESSAGES) },
+		{ FI_RMA | FI_ATOMIC, MRF_CAPS & ~MESSAGES, MRF_CAPS_TX & ~MESSAGES,
+		  MRF_CAPS_RX & ~MESSAGES },
+		{ FI_RMA | FI_ATOMIC | FI_MSG, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
 		{ FI_RMA | FI_ATOMIC | FI_WRITE, FI_RMA | FI_ATOMIC | FI_WRITE | COMM,
 		  FI_RMA | FI_ATOMIC | FI_WRITE, 0 },
 		{ FI_RMA | FI_READ, FI_RMA | FI_READ | COMM, FI_RMA | FI_READ, 0 },
@@ -244,9 +249,20 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		  FI_RMA | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_COMM, FI_RMA | FI_WRITE,
 		  FI_RMA | FI_REMOTE_READ },
 		{ FI_LOCAL_COMM, FI_LOCAL_COMM, 0, 0 },
+		{ FI_MSG, MESSAGES | COMM, FI_MSG | FI_SEND, FI_MSG | FI_RECV },
+		{ FI_MSG | FI_SEND, FI_MSG | FI_SEND | COMM, FI_MSG | FI_SEND, 0 },
+		{ FI_MSG | FI_RECV, FI_MSG | FI_RECV | COMM, 0, FI_MSG | FI_RECV },
+		/* One without a direction has all of its own. */
+		{ FI_MSG | FI_RMA | FI_READ, MESSAGES | FI_RMA | FI_READ | COMM,
+		  FI_MSG | FI_SEND | FI_RMA | FI_READ, FI_MSG | FI_RECV },
+		{ FI_MSG | FI_RMA | FI_SEND, FI_MSG | FI_SEND | (MRF_CAPS & ~NOT_RMA),
+		  FI_MSG | FI_SEND | (MRF_CAPS_TX & ~NOT_RMA), MRF_CAPS_RX & ~NOT_RMA },
+		/* Directions of messages without messages are nothing. */
+		{ FI_RMA | FI_READ | FI_RECV, FI_RMA | FI_READ | COMM, FI_RMA | FI_READ, 0 },
+		{ FI_SEND | FI_RECV, COMM, 0, 0 },
 		/* What costs something has to be named. */
-		{ FI_RMA | FI_RMA_EVENT, (MRF_CAPS & ~FI_ATOMIC) | FI_RMA_EVENT,
-		  MRF_CAPS_TX & ~FI_ATOMIC, (MRF_CAPS_RX & ~FI_ATOMIC) | FI_RMA_EVENT },
+		{ FI_RMA | FI_RMA_EVENT, (MRF_CAPS & ~NOT_RMA) | FI_RMA_EVENT,
+		  MRF_CAPS_TX & ~NOT_RMA, (MRF_CAPS_RX & ~NOT_RMA) | FI_RMA_EVENT },
 		{ FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT,
 		  FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT | COMM, 0,
 		  FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT },
@@ -288,8 +304,8 @@ START_TEST(getinfo_returns_attributes_as_hinted)
 	hints->tx_attr->caps = FI_RMA;
 	hints->rx_attr->caps = FI_RMA;
 	ck_assert_int_eq(get_hints(), 0);
-	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX & ~FI_ATOMIC);
-	ck_assert_uint_eq(info->rx_attr->caps, MRF_CAPS_RX & ~FI_ATOMIC);
+	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX & ~NOT_RMA);
+	ck_assert_uint_eq(info->rx_attr->caps, MRF_CAPS_RX & ~NOT_RMA);
 	ck_assert_uint_eq(info->tx_attr->inject_size, 16);
 	ck_assert_uint_eq(info->tx_attr->size, 7);
 	ck_assert_uint_eq(info->tx_attr->iov_limit, 1);
@@ -398,19 +414,20 @@ START_TEST(getinfo_refuses_capabilities_that_are_not_offered)
 	for (bit = 1; bit; bit <<= 1) {
 		hints->caps = bit;
 		ck_assert_int_eq(get_hints(),
-				 bit & (MRF_CAPS_ALL | FI_SEND | FI_RECV) && bit != FI_HMEM
-					 ? 0
-					 : -FI_ENODATA);
+				 bit & MRF_CAPS_ALL && bit != FI_HMEM ? 0 : -FI_ENODATA);
 		/* Not because it is not offered: mr_mode lacks its bit. */
 		if (bit == FI_HMEM)
 			ck_has("MRF-E1033", "FI_HMEM");
 	}
 	hints->caps = FI_TAGGED | FI_RECV;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
-	ck_has("MRF-E1021", "not offered: FI_TAGGED, FI_RECV");
+	ck_has("MRF-E1021", "not offered: FI_TAGGED; offered: FI_MSG, FI_RMA, FI_ATOMIC");
 	hints->caps = FI_RMA | FI_MSG | FI_COLLECTIVE;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
-	ck_has("MRF-E1021", "not offered: FI_MSG, FI_COLLECTIVE; offered: FI_RMA, FI_ATOMIC");
+	ck_has("MRF-E1021", "not offered: FI_COLLECTIVE; offered: FI_MSG");
+	hints->caps = FI_MSG | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_has("MRF-E1021", "not offered: FI_MULTI_RECV, FI_SOURCE, FI_DIRECTED_RECV; offered");
 }
 END_TEST
 
@@ -465,7 +482,8 @@ END_TEST
 
 START_TEST(getinfo_checks_every_transmit_hint)
 {
-	CK_FIELD(tx_attr->caps, FI_MSG, FI_RMA);
+	CK_FIELD(tx_attr->caps, FI_TAGGED, FI_RMA);
+	CK_FIELD(tx_attr->caps, FI_MSG | FI_RECV, FI_MSG | FI_SEND);
 	CK_FIELD(tx_attr->caps, FI_REMOTE_READ, FI_READ);
 	CK_FIELD(tx_attr->op_flags, FI_FENCE, MRF_OP_FLAGS_TX);
 	CK_FIELD(tx_attr->msg_order, FI_ORDER_WAR, MRF_MSG_ORDER);
@@ -479,10 +497,11 @@ END_TEST
 
 START_TEST(getinfo_checks_every_receive_hint)
 {
-	CK_FIELD(rx_attr->caps, FI_MSG | FI_RECV, FI_REMOTE_READ);
-	CK_FIELD(rx_attr->caps, FI_MSG | FI_RECV, FI_RECV);
+	CK_FIELD(rx_attr->caps, FI_TAGGED | FI_RECV, FI_REMOTE_READ);
+	CK_FIELD(rx_attr->caps, FI_MSG | FI_SEND, FI_MSG | FI_RECV);
+	CK_FIELD(rx_attr->caps, FI_TAGGED | FI_RECV, FI_RECV);
 	CK_FIELD(rx_attr->op_flags, FI_MULTI_RECV, FI_COMPLETION);
-	CK_FIELD(rx_attr->msg_order, FI_ORDER_SAS, MRF_MSG_ORDER);
+	CK_FIELD(rx_attr->msg_order, FI_ORDER_SAW, MRF_MSG_ORDER);
 	CK_FIELD(rx_attr->comp_order, FI_ORDER_DATA, FI_ORDER_NONE);
 	CK_FIELD(rx_attr->total_buffered_recv, 1, 0);
 	CK_FIELD(rx_attr->size, MRF_LIMIT_SIZE + 1, MRF_LIMIT_SIZE);
@@ -720,7 +739,7 @@ START_TEST(getinfo_offers_device_memory_to_those_who_offer_its_bit)
 			hints->domain_attr->mr_mode = bits | FI_MR_HMEM;
 			ck_assert_int_eq(get(bit_versions[i], NULL, NULL, 0, hints), 0);
 			ck_assert_int_eq(info->domain_attr->mr_mode, (bits & kept) | FI_MR_HMEM);
-			ck_assert_uint_eq(info->caps, (MRF_CAPS & ~FI_ATOMIC) | FI_HMEM);
+			ck_assert_uint_eq(info->caps, (MRF_CAPS & ~NOT_RMA) | FI_HMEM);
 			hints->domain_attr->mr_mode = bits;
 			ck_assert_int_eq(get(bit_versions[i], NULL, NULL, 0, hints), -FI_ENODATA);
 			ck_has("MRF-E1033", "FI_HMEM needs FI_MR_HMEM: set it in mr_mode");
@@ -751,7 +770,7 @@ START_TEST(getinfo_gives_device_memory_to_those_only_who_ask_for_it)
 	/* Who says nothing of modes is told what is needed. */
 	bare.caps |= FI_HMEM;
 	ck_assert_int_eq(get(V17, NULL, NULL, 0, &bare), 0);
-	ck_assert_uint_eq(info->caps, (MRF_CAPS & ~FI_ATOMIC) | FI_HMEM);
+	ck_assert_uint_eq(info->caps, (MRF_CAPS & ~NOT_RMA) | FI_HMEM);
 	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_HMEM);
 }
 END_TEST
@@ -784,7 +803,7 @@ START_TEST(getinfo_takes_device_memory_of_either_side_and_of_both)
 	hints->tx_attr->caps = FI_RMA | FI_WRITE | FI_HMEM;
 	ck_assert_int_eq(get_hints(), 0);
 	ck_assert_uint_eq(info->tx_attr->caps, FI_RMA | FI_WRITE | FI_HMEM);
-	ck_assert_uint_eq(info->rx_attr->caps, (MRF_CAPS_RX & ~FI_ATOMIC) | FI_HMEM);
+	ck_assert_uint_eq(info->rx_attr->caps, (MRF_CAPS_RX & ~NOT_RMA) | FI_HMEM);
 	hints->tx_attr->caps = FI_RMA | FI_WRITE;
 	hints->rx_attr->caps = FI_HMEM;
 	ck_assert_int_eq(get_hints(), 0);
@@ -793,8 +812,8 @@ START_TEST(getinfo_takes_device_memory_of_either_side_and_of_both)
 	/* As programs do that do not know better. */
 	hints->tx_attr->caps = hints->rx_attr->caps = hints->caps;
 	ck_assert_int_eq(get_hints(), 0);
-	ck_assert_uint_eq(info->tx_attr->caps, (MRF_CAPS_TX & ~FI_ATOMIC) | FI_HMEM);
-	ck_assert_uint_eq(info->rx_attr->caps, (MRF_CAPS_RX & ~FI_ATOMIC) | FI_HMEM);
+	ck_assert_uint_eq(info->tx_attr->caps, (MRF_CAPS_TX & ~NOT_RMA) | FI_HMEM);
+	ck_assert_uint_eq(info->rx_attr->caps, (MRF_CAPS_RX & ~NOT_RMA) | FI_HMEM);
 }
 END_TEST
 

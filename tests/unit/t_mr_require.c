@@ -23,7 +23,9 @@
 #define VAK (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
 #define ALL ((int)MRF_MR_REQUIRABLE)
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define CAPS (MRF_CAPS & ~FI_ATOMIC) /* of FI_RMA */
+/* What is offered beside FI_RMA and its directions. */
+#define NOT_RMA (FI_ATOMIC | FI_MSG | FI_SEND | FI_RECV)
+#define CAPS (MRF_CAPS & ~NOT_RMA) /* of FI_RMA */
 #define COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)
 
 static struct unit_capture cap;
@@ -315,7 +317,7 @@ START_TEST(require_hmem_stays_where_remote_access_is_withheld)
 	ck_assert_int_eq(get(V17, &bare), 0);
 	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_RAW | FI_MR_HMEM);
 	ck_assert_uint_eq(info->caps, (CAPS & ~REMOTE) | FI_HMEM);
-	ck_assert_uint_eq(info->tx_attr->caps, (MRF_CAPS_TX & ~FI_ATOMIC) | FI_HMEM);
+	ck_assert_uint_eq(info->tx_attr->caps, (MRF_CAPS_TX & ~NOT_RMA) | FI_HMEM);
 	ck_assert_uint_eq(info->rx_attr->caps, FI_HMEM);
 	ck_assert_uint_eq(open_info(), FI_MR_RAW | FI_MR_HMEM);
 }
@@ -371,7 +373,7 @@ START_TEST(require_withholds_remote_access_from_who_cannot_offer)
 	require("VIRT_ADDR");
 	ck_assert_int_eq(get(V17, &bare), 0);
 	ck_assert_uint_eq(info->caps, CAPS & ~REMOTE);
-	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX & ~FI_ATOMIC);
+	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX & ~NOT_RMA);
 	ck_assert_uint_eq(info->rx_attr->caps, 0);
 	ck_assert_uint_eq(open_info(), FI_MR_VIRT_ADDR);
 	/* Asked for in part. */

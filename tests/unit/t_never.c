@@ -18,7 +18,9 @@ static struct fid_cntr *waits, *polled; /* FI_WAIT_UNSPEC, FI_WAIT_NONE */
 static struct fid_cq *polled_cq;
 static struct fid_eq *eq;
 static struct fid_mr *mr;
-static struct fid_ep *bare; /* nothing is bound to it */
+static struct fid_ep *bare;  /* nothing is bound to it */
+static struct fid_ep *talks; /* it sends messages, and receives none */
+static char long_text[16385];
 static uint64_t word;
 
 static struct fid_cntr *cntr_open(enum fi_wait_obj wait)
@@ -171,6 +173,25 @@ CALL(try_to_wait_for_polled, struct fid *fid = &polled->fid;
      return fi_trywait(p.b.fabric, &fid, 1);)
 /* What the endpoint has no capability for, or nobody offers. */
 CALL(send_message, return (int)fi_send(p.a.ep, p.src, 8, NULL, p.to, NULL);)
+CALL(send_before_enabling, p.b.info->caps = FI_MSG; struct fid_ep * ep;
+     int ret = fi_endpoint(p.b.domain, p.b.info, &ep, NULL); ck_assert_int_eq(ret, 0);
+     ret = (int)fi_send(ep, "x", 1, NULL, 0, NULL); must_close(&ep->fid); return ret;)
+CALL(receive_at_one_that_sends, return (int)fi_recv(talks, p.dst, 8, NULL, 0, NULL);)
+CALL(send_long_message, return (int)fi_send(talks, long_text, sizeof(long_text), NULL, 0, NULL);)
+CALL(inject_long_message, return (int)fi_inject(talks, long_text, 257, 0);)
+CALL(send_to_be_delivered, struct fi_msg msg = { .addr = 0 };
+     return (int)fi_sendmsg(talks, &msg, FI_DELIVERY_COMPLETE);)
+CALL(send_behind_a_fence, struct fi_msg msg = { .addr = 0 };
+     return (int)fi_sendmsg(talks, &msg, FI_FENCE);)
+CALL(send_to_a_group, struct fi_msg msg = { .addr = 0 };
+     return (int)fi_sendmsg(talks, &msg, FI_MULTICAST);)
+CALL(send_nothing, return (int)fi_sendmsg(talks, NULL, 0);)
+CALL(count_receives_of_one_that_sends, return fi_ep_bind(talks, &waits->fid, FI_RECV);)
+CALL(count_sends_and_receives_of_one_that_sends,
+     return fi_ep_bind(talks, &waits->fid, FI_SEND | FI_RECV);)
+CALL(ask_how_many_can_be_posted, return (int)talks->ops->rx_size_left(talks);)
+CALL(set_flags_of_receives, uint64_t flags = FI_RECV | FI_MULTI_RECV;
+     return fi_control(&talks->fid, FI_SETOPSFLAG, &flags);)
 CALL(send_tagged, return (int)fi_tsend(p.a.ep, p.src, 8, NULL, p.to, 1, NULL);)
 CALL(operate_without_atomics,
      return (int)fi_atomic(p.a.ep, &word, 1, NULL, p.to, p.base, p.key, FI_UINT64, FI_SUM, NULL);)
@@ -217,6 +238,18 @@ static const struct {
 	REFUSED(descriptor_of_polled_queue, 2017),
 	REFUSED(try_to_wait_for_polled, 2016),
 	REFUSED(send_message, 4090),
+	REFUSED(send_before_enabling, 4015),
+	REFUSED(receive_at_one_that_sends, 4070),
+	REFUSED(send_long_message, 4072),
+	REFUSED(inject_long_message, 4008),
+	REFUSED(send_to_be_delivered, 4071),
+	REFUSED(send_behind_a_fence, 4071),
+	REFUSED(send_to_a_group, 4009),
+	REFUSED(send_nothing, 4017),
+	SAID(count_receives_of_one_that_sends, "MRF-W4068"),
+	SAID(count_sends_and_receives_of_one_that_sends, "it counts no receives"),
+	REFUSED(ask_how_many_can_be_posted, 4090),
+	REFUSED(set_flags_of_receives, 4052),
 	REFUSED(send_tagged, 4091),
 	REFUSED(operate_without_atomics, 4092),
 	REFUSED(wrong_flag, 40),
@@ -271,6 +304,18 @@ static const struct {
 	REFUSED(enable_with_queue_for_data_only, 4049),
 };
 
+static void open_talker(void)
+{
+	uint64_t caps = p.b.info->caps;
+
+	p.b.info->caps = FI_MSG | FI_SEND;
+	ck_assert_int_eq(fi_endpoint(p.b.domain, p.b.info, &talks, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(talks, &p.b.av->fid, 0), 0);
+	ck_assert_int_eq(fi_ep_bind(talks, &p.b.cq->fid, FI_TRANSMIT), 0);
+	ck_assert_int_eq(fi_enable(talks), 0);
+	p.b.info->caps = caps;
+}
+
 static void setup(void)
 {
 	struct fi_cq_attr cq_attr = { .wait_obj = FI_WAIT_NONE };
@@ -289,6 +334,7 @@ static void setup(void)
 	ck_assert_int_eq(fi_cq_open(p.b.domain, &cq_attr, &polled_cq, NULL), 0);
 	ck_assert_int_eq(fi_eq_open(p.b.fabric, &eq_attr, &eq, NULL), 0);
 	ck_assert_int_eq(fi_endpoint(p.b.domain, p.b.info, &bare, NULL), 0);
+	open_talker();
 }
 
 static void teardown(void)
@@ -296,6 +342,7 @@ static void teardown(void)
 	if (mr)
 		must_close(&mr->fid);
 	must_close(&bare->fid);
+	must_close(&talks->fid);
 	must_close(&eq->fid);
 	must_close(&polled_cq->fid);
 	must_close(&polled->fid);

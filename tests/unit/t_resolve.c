@@ -586,7 +586,7 @@ START_TEST(resolve_remembers_a_bounded_number_of_keys)
 		want_err(&p.a, &p, FI_EKEYREJECTED, NULL);
 		done++;
 	}
-	peer = node_ep(&p.a)->peers[p.to];
+	peer = node_ep(&p.a)->peers[MRF_CONN_ACCESS].of[p.to];
 	ck_assert_uint_eq(peer->known.remotes.count, 16384);
 	warm_up();
 	pair_close(&p);

@@ -637,7 +637,7 @@ START_TEST(msg_that_was_sent_outlives_a_device_that_takes_no_question)
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, 0, 4711, &p), 0);
 	/* Looks at the queue, as anything does that comes in. */
 	mrf_lock_take(&node_ep(&p.a)->lock);
-	mrf_peer_no_ask_locked(node_ep(&p.a)->peers[p.to], -FI_EIO);
+	mrf_peer_no_ask_locked(node_ep(&p.a)->peers[MRF_CONN_ACCESS].of[p.to], -FI_EIO);
 	mrf_lock_release(&node_ep(&p.a)->lock);
 	want_err(&p.a, pair_ctx(&p, 1000), FI_EIO, NULL);
 	want_err(&p.a, &p, FI_EIO, NULL);

@@ -99,14 +99,17 @@ int __wrap_mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mr
 }
 
 /* Where the long way begins. */
-int __real_mrf_entry_begin(struct mrf_ep *ep, fi_addr_t addr, struct mrf_op **op);
-int __wrap_mrf_entry_begin(struct mrf_ep *ep, fi_addr_t addr, struct mrf_op **op);
+int __real_mrf_entry_begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t addr,
+			   struct mrf_op **op);
+int __wrap_mrf_entry_begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t addr,
+			   struct mrf_op **op);
 
-int __wrap_mrf_entry_begin(struct mrf_ep *ep, fi_addr_t addr, struct mrf_op **op)
+int __wrap_mrf_entry_begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t addr,
+			   struct mrf_op **op)
 {
 	if (watching)
 		watching->by_long_way = true;
-	return __real_mrf_entry_begin(ep, addr, op);
+	return __real_mrf_entry_begin(ep, kind, addr, op);
 }
 
 /* The call's work request: messages may have been posted behind it. */
@@ -125,7 +128,7 @@ static void note_left(struct left *left)
 	const struct mrf_conn *conn;
 
 	mrf_lock_take(&ep->lock);
-	conn = ep->peers[p.to]->conn;
+	conn = ep->peers[MRF_CONN_ACCESS].of[p.to]->conn;
 	left->posted = last_posted(conn);
 	left->op = left->posted.op;
 	ck_assert_ptr_nonnull(left->op);
@@ -387,7 +390,7 @@ static void check_call(const struct call *c, bool is_short)
 {
 	static struct left a, b;
 	const struct mrf_ep *ep = node_ep(&p.a);
-	uint32_t more = ep->peers[p.to]->conn->more;
+	uint32_t more = ep->peers[MRF_CONN_ACCESS].of[p.to]->conn->more;
 	struct allowed allowed;
 	uint64_t clock = ep->clock;
 

@@ -35,7 +35,7 @@ static bool is_late(const struct mrf_vcq *cq)
 	if (!atomic_load(&late))
 		return false;
 	ep = node_ep(&p.a);
-	conn = cq == ep->scq ? ep->peers[p.to]->conn : NULL;
+	conn = cq == ep->scq ? ep->peers[MRF_CONN_ACCESS].of[p.to]->conn : NULL;
 	return conn && conn->head != conn->tail;
 }
 

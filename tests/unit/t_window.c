@@ -172,7 +172,7 @@ static struct mrf_window window_of(void)
 	struct mrf_window window;
 
 	mrf_lock_take(&ep->lock);
-	window = ep->peers[p.to]->conn->window;
+	window = ep->peers[MRF_CONN_ACCESS].of[p.to]->conn->window;
 	mrf_lock_release(&ep->lock);
 	return window;
 }
@@ -303,7 +303,7 @@ static void set_numbers(uint32_t number)
 	struct mrf_ep *a = node_ep(&p.a), *b = node_ep(&p.b);
 
 	mrf_lock_take(&a->lock);
-	a->peers[p.to]->conn->window.number = number;
+	a->peers[MRF_CONN_ACCESS].of[p.to]->conn->window.number = number;
 	mrf_lock_release(&a->lock);
 	/* Its agent has nothing to do and will not look before it gets a message. */
 	mrf_list_entry(mrf_list_first(&b->passive), struct mrf_passive, node)->number = number;

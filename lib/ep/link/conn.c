@@ -5,6 +5,7 @@
 #include "base/param.h"
 #include "ep/link/conn.h"
 #include "ep/link/greet.h"
+#include "ep/msg/lines.h"
 #include "mr/demand/backs.h"
 
 /* --- the deadline -------------------------------------------------------------------------- */
@@ -38,10 +39,32 @@ void mrf_conn_probe_locked(struct mrf_conn *conn)
 
 /* --- making and destroying ------------------------------------------------------------------ */
 
+/* What differs between the kinds of connections. */
+static const struct shape {
+	unsigned slots;	  /* receives, */
+	size_t slot_size; /* bytes of each, */
+	size_t room;	  /* and of all memory */
+	unsigned sends;
+	unsigned places;   /* in the agent's queue */
+	size_t max_inline; /* bytes */
+} shapes[MRF_CONN_KINDS] = {
+	[MRF_CONN_ACCESS] = { MRF_CONN_SLOTS, MRF_CONN_SLOT_SIZE, MRF_CONN_ROOM, MRF_CONN_RING - 1,
+			      MRF_CONN_SLOTS, MRF_LIMIT_INJECT },
+	/* What comes back completes on the endpoint's own queue (ep/msg/inbox.h). */
+	[MRF_CONN_LINE] = { MRF_LINE_NOTES, MRF_FRAME_MAX_BACK, MRF_LINE_ROOM, MRF_WINDOW_MAX + 1,
+			    0, MRF_LIMIT_INJECT + MRF_FRAME_MESSAGE_MAX },
+};
+
+static const struct shape *shape_of(const struct mrf_conn *conn)
+{
+	return &shapes[conn->peer->kind];
+}
+
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot)
 {
-	struct mrf_sge sge = { .addr = (uintptr_t)(conn->slots + slot * MRF_CONN_SLOT_SIZE),
-			       .len = MRF_CONN_SLOT_SIZE,
+	size_t size = shape_of(conn)->slot_size;
+	struct mrf_sge sge = { .addr = (uintptr_t)(conn->slots + slot * size),
+			       .len = (uint32_t)size,
 			       .lkey = conn->slots_mr.lkey };
 
 	return mrf_vconn_post_recv(conn->vconn, MRF_WR_ID(conn->owner.id, slot), &sge);
@@ -63,11 +86,12 @@ static int open_vconn(struct mrf_conn *conn)
 {
 	int ret;
 
-	conn->slots = calloc(1, MRF_CONN_ROOM);
+	conn->slots = calloc(1, shape_of(conn)->room);
 	if (!conn->slots)
 		return -FI_ENOMEM;
-	conn->outgoing = mrf_conn_outgoing(conn);
-	ret = mrf_room_reg(conn->peer->ep->domain->pd, conn->slots, MRF_CONN_ROOM,
+	if (conn->peer->kind == MRF_CONN_ACCESS)
+		conn->outgoing = mrf_conn_outgoing(conn);
+	ret = mrf_room_reg(conn->peer->ep->domain->pd, conn->slots, shape_of(conn)->room,
 			   (uintptr_t)conn->slots, MRF_RIGHT_LOCAL_WRITE, &conn->slots_mr);
 	if (!ret)
 		ret = mrf_vconn_open(conn->peer->ep->agent->cm, &conn->owner, &conn->vconn);
@@ -76,10 +100,32 @@ static int open_vconn(struct mrf_conn *conn)
 	return ret;
 }
 
+/* In the queues where its messages complete. Called without ep->lock. */
+static int take_places(struct mrf_conn *conn)
+{
+	struct mrf_ep *ep = conn->peer->ep;
+	int ret = conn->peer->kind == MRF_CONN_LINE ? mrf_inbox_take_places(ep->inbox) : 0;
+
+	if (ret)
+		return ret;
+	ret = mrf_agent_own(ep->agent, &conn->owner, shape_of(conn)->places);
+	if (ret && conn->peer->kind == MRF_CONN_LINE)
+		mrf_inbox_give_places(ep->inbox);
+	return ret;
+}
+
+static void give_places(struct mrf_conn *conn)
+{
+	struct mrf_ep *ep = conn->peer->ep;
+
+	mrf_agent_disown(ep->agent, &conn->owner, shape_of(conn)->places);
+	if (conn->peer->kind == MRF_CONN_LINE)
+		mrf_inbox_give_places(ep->inbox);
+}
+
 int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 			struct mrf_conn **out)
 {
-	struct mrf_agent *agent = peer->ep->agent;
 	struct mrf_conn *conn = calloc(1, sizeof(*conn));
 	int ret;
 
@@ -94,7 +140,7 @@ int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *call
 	conn->lease_timer.over = calls->leased;
 	/* If there is no room in the agent's queues, it makes another one. */
 	mrf_conn_unlock(conn);
-	ret = mrf_agent_own(agent, &conn->owner, MRF_CONN_SLOTS);
+	ret = take_places(conn);
 	mrf_conn_lock(conn);
 	if (ret)
 		goto err_free;
@@ -112,7 +158,7 @@ int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *call
 err_unmap:
 	mrf_idmap_remove(&peer->ep->conns, conn->owner.id);
 err_disown:
-	mrf_agent_disown(agent, &conn->owner, MRF_CONN_SLOTS);
+	give_places(conn);
 err_free:
 	free(conn);
 	return ret;
@@ -131,7 +177,7 @@ void mrf_conn_destroy_locked(struct mrf_conn *conn)
 	mrf_idmap_remove(&ep->conns, conn->owner.id);
 	if (ep->last == conn)
 		ep->last = NULL;
-	mrf_agent_disown(ep->agent, &conn->owner, MRF_CONN_SLOTS);
+	give_places(conn);
 	peer->conn = NULL;
 	mrf_peer_move_locked(peer, MRF_PEER_END);
 	mrf_conn_unlock(conn);
@@ -161,8 +207,7 @@ void mrf_conn_watch_locked(struct mrf_peer *peer)
 		mrf_list_add_tail(&peer->watching, &ep->watching);
 	if (ep->watched)
 		return;
-	ep->watched = true;
-	mrf_agent_cq_watch(ep->agent, ep->scq, ep);
+	mrf_ep_watch_locked(ep);
 	/* Completions that are there already make no event, so the agent polls once. */
 	mrf_conn_kick_locked(peer);
 }
@@ -294,17 +339,20 @@ enum mrf_attempt mrf_conn_resolve_locked(struct mrf_conn *conn, struct mrf_why *
 static int create_conn_qp(struct mrf_conn *conn)
 {
 	struct mrf_ep *ep = conn->peer->ep;
+	const struct shape *shape = shape_of(conn);
+	bool line = conn->peer->kind == MRF_CONN_LINE;
 	struct mrf_vqp_attr attr = { .pd = ep->domain->pd,
 				     .send_cq = ep->scq,
-				     .recv_cq = conn->owner.cq->vcq,
-				     .send_depth = MRF_CONN_RING - 1,
-				     .recv_depth = MRF_CONN_SLOTS,
-				     .send_sge = MRF_LOCAL_SGE,
-				     .max_inline = MRF_LIMIT_INJECT };
+				     .recv_cq = line ? ep->lines->vcq : conn->owner.cq->vcq,
+				     .send_depth = shape->sends,
+				     .recv_depth = shape->slots,
+				     /* The head of a frame is a piece more. */
+				     .send_sge = MRF_LOCAL_SGE + line,
+				     .max_inline = (uint32_t)shape->max_inline };
 	unsigned i;
 	int ret = mrf_vconn_create_qp(conn->vconn, &attr);
 
-	for (i = 0; !ret && i < MRF_CONN_SLOTS; i++)
+	for (i = 0; !ret && i < shape->slots; i++)
 		ret = mrf_conn_post_slot(conn, i);
 	return ret;
 }
@@ -325,13 +373,28 @@ static enum mrf_attempt on_addr_locked(struct mrf_conn *conn, struct mrf_why *wh
 				 "no queue pair can be made, or there is no route", why);
 }
 
+static void say_kind_locked(const struct mrf_peer *peer, struct mrf_hello *hello)
+{
+	switch (peer->kind) {
+	case MRF_CONN_ACCESS:
+		hello->lost = peer->target.lost;
+		return;
+	case MRF_CONN_LINE:
+		hello->flags = MRF_HELLO_MESSAGES | (uint32_t)mrf_addr_port(&peer->ep->addr)
+							    << MRF_HELLO_PORT_SHIFT;
+		return;
+	case MRF_CONN_KINDS:
+		break;
+	}
+}
+
 static enum mrf_attempt on_route_locked(struct mrf_conn *conn, struct mrf_why *why)
 {
-	struct mrf_hello hello = { .ticket = conn->peer->target.ticket,
-				   .lost = conn->peer->target.lost };
+	struct mrf_hello hello = { .ticket = conn->peer->target.ticket };
 	uint8_t data[MRF_PROTO_HELLO_MAX];
 	int ret;
 
+	say_kind_locked(conn->peer, &hello);
 	mrf_greet_hello_locked(conn, &hello);
 	mrf_conn_unlock(conn);
 	ret = mrf_vconn_connect(conn->vconn, data, mrf_hello_encode(&hello, data),
@@ -365,7 +428,7 @@ enum mrf_attempt mrf_conn_establish_locked(struct mrf_conn *conn, struct mrf_why
 	mrf_lock_held(&peer->ep->lock);
 	mrf_conn_unlock(conn);
 	ret = mrf_vconn_establish(conn->vconn);
-	if (!ret)
+	if (!ret && conn->peer->kind == MRF_CONN_ACCESS)
 		begin_counting(conn);
 	mrf_conn_lock(conn);
 	if (ret == -FI_ECONNRESET)

@@ -14,6 +14,7 @@
 
 #include "ep/model/peer.h"
 #include "loop/agent_calls.h"
+#include "proto/frame.h"
 
 /*
  * Room for an answer to each question, the message with all replies, and a note or two.
@@ -21,6 +22,8 @@
 #define MRF_CONN_SLOTS (MRF_ASKS + 4)
 #define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REPLY
 #define MRF_CONN_ROOM (MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE + 2 * MRF_PROTO_MAX_REQUEST)
+/* Of a line: its receives, and behind them the heads of the frames that are on the way. */
+#define MRF_LINE_ROOM (MRF_LINE_NOTES * MRF_FRAME_MAX_BACK + MRF_CONN_RING * MRF_FRAME_MESSAGE_MAX)
 
 _Static_assert(MRF_PROTO_MAX_MSG <= MRF_CONN_SLOT_SIZE, "an answer fits");
 
@@ -132,6 +135,13 @@ static inline void mrf_conn_kick_locked(struct mrf_peer *peer)
 static inline uint8_t *mrf_conn_outgoing(const struct mrf_conn *conn)
 {
 	return conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;
+}
+
+/* Of a line: where the head of the next frame is made. */
+static inline uint8_t *mrf_conn_head(const struct mrf_conn *conn)
+{
+	return conn->slots + MRF_LINE_NOTES * MRF_FRAME_MAX_BACK +
+	       conn->tail % MRF_CONN_RING * MRF_FRAME_MESSAGE_MAX;
 }
 
 /* How many of its work requests have not completed. */

@@ -96,6 +96,11 @@ static void why_refused(uint32_t reason, struct mrf_why *why)
 	case MRF_REFUSE_CLOSING:
 		mrf_why_set(why, FI_ECONNREFUSED, 4125, "the endpoint there is closing");
 		return;
+	case MRF_REFUSE_MESSAGES:
+		mrf_why_set(why, FI_EOPNOTSUPP, 4324,
+			    "the endpoint there takes no messages: it was opened without FI_MSG or "
+			    "FI_RECV");
+		return;
 	case MRF_REFUSE_RESOURCES: /* whoever gets these two acts on them first */
 	case MRF_REFUSE_CHALLENGE:
 		break;
@@ -192,6 +197,45 @@ static bool trusts_locked(struct mrf_conn *conn, const struct mrf_welcome *welco
 	return false;
 }
 
+/* Is it a welcome of the kind of connection that was asked for? */
+static bool fits_locked(const struct mrf_peer *peer, const struct mrf_welcome *welcome,
+			struct mrf_why *why)
+{
+	bool line = welcome->flags & MRF_WELCOME_LINE;
+
+	if (line != (peer->kind == MRF_CONN_LINE)) {
+		mrf_why_set(why, FI_EREMOTEIO, 4124,
+			    "the program that listens there does not speak this protocol");
+		return false;
+	}
+	if (line && !(welcome->line.kinds & MRF_LINE_MSG)) {
+		why_refused(MRF_REFUSE_MESSAGES, why);
+		return false;
+	}
+	return true;
+}
+
+/* What the target knows of the connection that was lost. */
+static void take_told_locked(struct mrf_conn *conn, const struct mrf_welcome *welcome)
+{
+	const struct mrf_target *target = &conn->peer->target;
+	bool same = target->lost && target->instance == welcome->instance;
+
+	switch (conn->peer->kind) {
+	case MRF_CONN_ACCESS:
+		conn->told = same && welcome->flags & MRF_WELCOME_STOPPED;
+		conn->told_psn = welcome->flags >> MRF_WELCOME_PSN_SHIFT;
+		return;
+	case MRF_CONN_LINE:
+		conn->told = same && welcome->flags & MRF_WELCOME_KNOWN;
+		conn->told_psn = (uint32_t)welcome->line.taken;
+		conn->line = welcome->line;
+		return;
+	case MRF_CONN_KINDS:
+		break;
+	}
+}
+
 bool mrf_greet_welcomed_locked(struct mrf_conn *conn, const struct mrf_cm_event *event,
 			       struct mrf_why *why)
 {
@@ -206,10 +250,10 @@ bool mrf_greet_welcomed_locked(struct mrf_conn *conn, const struct mrf_cm_event 
 	}
 	if (!trusts_locked(conn, &welcome, event->qpn, why))
 		return false;
+	if (!fits_locked(peer, &welcome, why))
+		return false;
 	conn->target_qpn = event->qpn;
-	conn->told = peer->target.lost && peer->target.instance == welcome.instance &&
-		     welcome.flags & MRF_WELCOME_STOPPED;
-	conn->told_psn = welcome.flags >> MRF_WELCOME_PSN_SHIFT;
+	take_told_locked(conn, &welcome);
 	peer->dial.challenges = 0;
 	peer->target.instance = welcome.instance;
 	peer->target.space_id = welcome.space_id;

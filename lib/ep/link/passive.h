@@ -33,6 +33,8 @@ struct mrf_waiting {
 	uint16_t len;
 };
 
+struct mrf_inlet;
+
 struct mrf_passive {
 	struct mrf_owner owner;
 	enum mrf_passive_state state; /* only mrf_passive_move changes it */
@@ -45,6 +47,7 @@ struct mrf_passive {
 	struct mrf_ep *ep;
 	struct mrf_vconn *vconn;
 	uint64_t ticket;	   /* which its initiator shows nobody else */
+	struct mrf_inlet *inlet;   /* of a line, which uses nothing of what follows; else NULL */
 	struct mrf_mr_lease lease; /* pins for single accesses of this peer */
 	bool forgetting;	   /* a FORGET message is on the way */
 	bool forget_again;	   /* another one is due afterwards */
@@ -67,7 +70,7 @@ struct mrf_passive {
 	unsigned nheld;
 	struct mrf_timer look;
 	struct mrf_vmr slots_mr;
-	uint8_t slots[MRF_PASSIVE_SLOTS][MRF_PASSIVE_SLOT_SIZE];
+	uint8_t slots[][MRF_PASSIVE_SLOT_SIZE]; /* MRF_PASSIVE_SLOTS of them; of a line, none */
 };
 
 _Static_assert(MRF_PROTO_ASK_LEN <= MRF_PASSIVE_SLOT_SIZE, "a question fits");

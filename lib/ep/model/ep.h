@@ -22,8 +22,9 @@
 #include "contract/budget.h"
 #include "contract/limits.h"
 #include "domain/domain.h"
+#include "ep/model/line.h"
 #include "ep/model/op.h"
-#include "loop/agent.h"
+#include "loop/agent_calls.h"
 #include "obj/av.h"
 #include "obj/cntr.h"
 #include "obj/eq.h"
@@ -53,6 +54,7 @@
 #define MRF_EP_PARTS 65536
 
 struct mrf_atomic_cells;
+struct mrf_inbox;
 struct mrf_atomic_loop;
 struct mrf_peer;
 struct mrf_passive;
@@ -67,6 +69,12 @@ struct mrf_end {
 	union mrf_addr addr;
 	uint32_t qpn; /* of ours */
 	uint32_t psn;
+};
+
+/* By fi_addr; NULL where there is none. */
+struct mrf_peers {
+	struct mrf_peer **of;
+	size_t n;
 };
 
 struct mrf_ends {
@@ -84,9 +92,11 @@ struct mrf_ep {
 	union mrf_addr addr; /* where it listens; immutable after open */
 	uint64_t instance;   /* random */
 	uint64_t caps;
-	unsigned max_parts;	   /* MRF_EP_PARTS; immutable after open */
-	struct mrf_lock setup;	   /* rank SETUP: held to change the fields up to lock */
+	unsigned max_parts;    /* MRF_EP_PARTS; immutable after open */
+	unsigned max_recvs;    /* fi_rx_size_left counts down from there; immutable after open */
+	struct mrf_lock setup; /* rank SETUP: held to change the fields up to lock */
 	_Atomic uint64_t op_flags; /* of calls without flags; FI_GET/SETOPSFLAG */
+	_Atomic uint64_t rx_flags; /* of calls that receive */
 	atomic_bool enabled;
 	/*
 	 * The fast paths of calls without flags, set from enable and op_flags; off until
@@ -105,21 +115,26 @@ struct mrf_ep {
 	bool told_dropped; /* that data are dropped for want of rx_cq; agent thread */
 	struct mrf_cntr *wr_cntr;
 	struct mrf_cntr *rd_cntr;
+	struct mrf_cntr *snd_cntr;
+	struct mrf_cntr *rcv_cntr;
 	bool selective;		      /* tx_cq bound with FI_SELECTIVE_COMPLETION */
+	bool rx_selective;	      /* rx_cq, too */
 	struct mrf_av_watch av_watch; /* while av is not NULL */
-	struct mrf_hold hold_av, hold_tx, hold_rx, hold_wr, hold_rd, hold_rem, hold_eq;
-	struct mrf_wait_link link_tx, link_wr, link_rd;
+	struct mrf_hold hold_av, hold_tx, hold_rx, hold_wr, hold_rd, hold_snd, hold_rcv, hold_rem,
+		hold_eq;
+	/* of rx_cq only if it receives messages, and if it is another one than tx_cq */
+	struct mrf_wait_link link_tx, link_rx, link_wr, link_rd, link_snd, link_rcv;
 	struct mrf_source source;
 
-	struct mrf_lock lock;	 /* rank EP: guards all below */
-	struct mrf_vcq *scq;	 /* completions of this endpoint's work requests */
-	bool watched;		 /* the agent waits for scq's fd, and only it stops that */
-	bool starting;		 /* a call posts what it has queued, and will poll scq itself */
-	bool waits;		 /* meanwhile: the next step depends on completions */
-	unsigned scq_used;	 /* work requests in flight; <= MRF_EP_SCQ */
-	uint64_t clock;		 /* for op->stamp: goes up with each operation */
-	struct mrf_peer **peers; /* by fi_addr */
-	size_t npeers;
+	struct mrf_lock lock; /* rank EP: guards all below */
+	struct mrf_vcq *scq;  /* completions of this endpoint's work requests */
+	bool watched;	      /* the agent waits for scq's fd, and only it stops that */
+	bool starting;	      /* a call posts what it has queued, and will poll scq itself */
+	bool waits;	      /* meanwhile: the next step depends on completions */
+	unsigned scq_used;    /* work requests in flight; <= MRF_EP_SCQ */
+	uint64_t clock;	      /* for op->stamp: goes up with each operation */
+	struct mrf_peers peers[MRF_CONN_KINDS];
+	void (*kicked)(struct mrf_kick *kick); /* struct mrf_peer.kick.look; constant */
 	struct mrf_list starved;  /* struct mrf_peer.starved, the longest waiting first */
 	struct mrf_list watching; /* struct mrf_peer.watching: the agent waits for completions */
 	/*
@@ -132,6 +147,9 @@ struct mrf_ep {
 	struct mrf_list all_peers; /* struct mrf_peer.node, removed addresses included */
 	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */
+	/* With FI_MSG (ep/msg/inbox.h); NULL without. */
+	struct mrf_inbox *inbox;
+	struct mrf_inbox *lines; /* the same, once it has a queue; NULL before */
 	struct mrf_list free_ops;
 	/* for mrf_chores_run; source.left unless both are empty */
 	struct mrf_list chores; /* struct mrf_peer.chores.of_ep */
@@ -179,6 +197,17 @@ struct mrf_eps {
 static inline struct mrf_eps *mrf_eps_of(struct mrf_agent *agent)
 {
 	return mrf_container_of(agent, struct mrf_eps, agent);
+}
+
+/*
+ * The agent is told, once, when something completes on the endpoint's queues (the one of its lines
+ * is to be armed, too). Completions that are there already do not count.
+ */
+static inline void mrf_ep_watch_locked(struct mrf_ep *ep)
+{
+	mrf_lock_held(&ep->lock);
+	ep->watched = true;
+	mrf_agent_cq_watch(ep->agent, ep->scq, ep);
 }
 
 static inline struct mrf_ep *mrf_ep_of(struct fid *fid)

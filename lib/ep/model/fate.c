@@ -10,7 +10,7 @@ struct cell {
 };
 
 struct row {
-	struct cell of[MRF_OP_ATOMIC + 1];
+	struct cell of[MRF_OP_SEND + 1];
 	bool counts;
 	bool alone;
 };
@@ -35,39 +35,51 @@ struct row {
 #define FAIL(why) { .deed = MRF_FATAL, .status = MRF_WC_##why }
 
 /* A row by kind of operation; TRIED: that was one of the operation's tries. */
-#define ROW(read, write, request, atomic) { .of = { read, write, request, atomic } }
-#define TRIED(read, write, request, atomic) \
-	{ .of = { read, write, request, atomic }, .counts = true }
-#define ALONE(read, write, request, atomic) \
-	{ .of = { read, write, request, atomic }, .counts = true, .alone = true }
+#define ROW(read, write, request, atomic, send) { .of = { read, write, request, atomic, send } }
+#define TRIED(read, write, request, atomic, send) \
+	{ .of = { read, write, request, atomic, send }, .counts = true }
+#define ALONE(read, write, request, atomic, send) \
+	{ .of = { read, write, request, atomic, send }, .counts = true, .alone = true }
 
-_Static_assert(MRF_OP_READ == 0 && MRF_OP_WRITE == 1 && MRF_OP_RPC == 2 && MRF_OP_ATOMIC == 3,
+_Static_assert(MRF_OP_READ == 0 && MRF_OP_WRITE == 1 && MRF_OP_RPC == 2 && MRF_OP_ATOMIC == 3 &&
+		       MRF_OP_SEND == 4,
 	       "the columns of the table");
 
 /*
  * Only requests stand AHEAD, except of a local buffer, and DENIED has no culprit. The other
- * cells of these rows say what would be right, so that none is empty.
+ * cells of these rows say what would be right, so that none is empty. A message that may have been
+ * sent is asked about wherever there may be an answer, however long it takes to connect again.
  */
 static const struct row table[MRF_CAUSES][MRF_STANDINGS] = {
 	[MRF_WC_REFUSED] = {
-		[MRF_AHEAD] =      TRIED(TRY(OTHER),   ASK(OTHER),    FAIL(OTHER),   ASK(OTHER)),
-		[MRF_FIRST] =      ROW(  ANEW,         ANEW,          RESEND,        ANEW),
-		[MRF_BEHIND] =     ROW(  AGAIN,        AGAIN,         AGAIN,         AGAIN),
-		[MRF_BEHIND_RAN] = ROW(  AGAIN,        ASK(OTHER),    FAIL(OTHER),   ASK(OTHER)),
+		[MRF_AHEAD] =
+		    TRIED(TRY(OTHER),   ASK(OTHER),    FAIL(OTHER),   ASK(OTHER),    ASK(OTHER)),
+		[MRF_FIRST] =
+		    ROW(  ANEW,         ANEW,          RESEND,        ANEW,          ASK(OTHER)),
+		[MRF_BEHIND] =
+		    ROW(  AGAIN,        AGAIN,         AGAIN,         AGAIN,         AGAIN),
+		[MRF_BEHIND_RAN] =
+		    ROW(  AGAIN,        ASK(OTHER),    FAIL(OTHER),   ASK(OTHER),    ASK(OTHER)),
 	},
 	/* A request's buffer is the library's: the application has closed nothing. */
 	[MRF_WC_LOCAL] = {
-		[MRF_AHEAD] =      TRIED(TRY(OTHER),   ASK(OTHER),    FAIL(OTHER),   ASK(OTHER)),
-		[MRF_FIRST] =      ROW(  FAIL(LOCAL),  FAIL(LOCAL),   FAIL(OTHER),   FAIL(LOCAL)),
-		[MRF_BEHIND] =     ROW(  AGAIN,        AGAIN,         AGAIN,         AGAIN),
-		[MRF_BEHIND_RAN] = ROW(  AGAIN,        ASK(OTHER),    FAIL(OTHER),   ASK(OTHER)),
+		[MRF_AHEAD] =
+		    TRIED(TRY(OTHER),   ASK(OTHER),    FAIL(OTHER),   ASK(OTHER),    ASK(OTHER)),
+		[MRF_FIRST] =
+		    ROW(  FAIL(LOCAL),  FAIL(LOCAL),   FAIL(OTHER),   FAIL(LOCAL),   FAIL(LOCAL)),
+		[MRF_BEHIND] =
+		    ROW(  AGAIN,        AGAIN,         AGAIN,         AGAIN,         AGAIN),
+		[MRF_BEHIND_RAN] =
+		    ROW(  AGAIN,        ASK(OTHER),    FAIL(OTHER),   ASK(OTHER),    ASK(OTHER)),
 	},
-	/* Without a link the peer cannot be asked. */
+	/* Without a link the peer cannot be asked; messages wait for one. */
 	[MRF_WC_UNSENT] = {
-		[MRF_AHEAD] =      TRIED(TRY(UNSENT),  FAIL(UNSENT),  FAIL(UNSENT),  FAIL(UNSENT)),
-		[MRF_FIRST] =      TRIED(TRY(UNSENT),  FAIL(UNSENT),  FAIL(UNSENT),  FAIL(UNSENT)),
-		[MRF_BEHIND] =     ROW(  AGAIN,        AGAIN,         AGAIN,         AGAIN),
-		[MRF_BEHIND_RAN] = ROW(  AGAIN,        FAIL(UNSENT),  FAIL(UNSENT),  FAIL(UNSENT)),
+		[MRF_AHEAD ... MRF_FIRST] =
+		    TRIED(TRY(UNSENT),  FAIL(UNSENT),  FAIL(UNSENT),  FAIL(UNSENT),  ASK(UNSENT)),
+		[MRF_BEHIND] =
+		    ROW(  AGAIN,        AGAIN,         AGAIN,         AGAIN,         AGAIN),
+		[MRF_BEHIND_RAN] =
+		    ROW(  AGAIN,        FAIL(UNSENT),  FAIL(UNSENT),  FAIL(UNSENT),  ASK(UNSENT)),
 	},
 	/*
 	 * Any operation that was in flight may be at fault. So each is alone the next time, and
@@ -75,28 +87,31 @@ static const struct row table[MRF_CAUSES][MRF_STANDINGS] = {
 	 */
 	[MRF_WC_FLUSHED] = {
 		[MRF_AHEAD ... MRF_BEHIND_RAN] =
-			ALONE(TRY(FLUSHED), ASK_TRY(FLUSHED), FAIL(FLUSHED), ASK_TRY(FLUSHED)),
+		    ALONE(TRY(FLUSHED), ASK_TRY(FLUSHED), FAIL(FLUSHED), ASK_TRY(FLUSHED),
+			  ASK_TRY(FLUSHED)),
 	},
 	/*
 	 * The peer may be gone. It is asked about what is behind a read, which makes a connection
 	 * anyway (tx/fail.c).
 	 */
 	[MRF_WC_TIMEOUT] = {
-		[MRF_AHEAD] =      TRIED(TRY(TIMEOUT), ASK(TIMEOUT),  FAIL(TIMEOUT), ASK(TIMEOUT)),
-		[MRF_FIRST] =      TRIED(TRY(TIMEOUT), FAIL(TIMEOUT), FAIL(TIMEOUT), FAIL(TIMEOUT)),
+		[MRF_AHEAD] =
+		    TRIED(TRY(TIMEOUT), ASK(TIMEOUT),  FAIL(TIMEOUT), ASK(TIMEOUT),  ASK(TIMEOUT)),
+		[MRF_FIRST] =
+		    TRIED(TRY(TIMEOUT), FAIL(TIMEOUT), FAIL(TIMEOUT), FAIL(TIMEOUT), ASK(TIMEOUT)),
 		[MRF_BEHIND ... MRF_BEHIND_RAN] =
-			ROW(  TRY(TIMEOUT), ASK(TIMEOUT),  FAIL(TIMEOUT), ASK(TIMEOUT)),
+		    ROW(  TRY(TIMEOUT), ASK(TIMEOUT),  FAIL(TIMEOUT), ASK(TIMEOUT),  ASK(TIMEOUT)),
 	},
 	/* The kernel would not accept it the next time either, even if it is a read. */
 	[MRF_WC_DENIED] = {
 		[MRF_AHEAD ... MRF_BEHIND_RAN] =
-			ROW(  FAIL(DENIED), FAIL(DENIED),  FAIL(DENIED),  FAIL(DENIED)),
+		    ROW(  FAIL(DENIED), FAIL(DENIED),  FAIL(DENIED),  FAIL(DENIED),  FAIL(DENIED)),
 	},
 	[MRF_WC_OTHER] = {
 		[MRF_AHEAD ... MRF_FIRST] =
-			TRIED(TRY(OTHER),   FAIL(OTHER),   FAIL(OTHER),   FAIL(OTHER)),
+		    TRIED(TRY(OTHER),   FAIL(OTHER),   FAIL(OTHER),   FAIL(OTHER),   ASK(OTHER)),
 		[MRF_BEHIND ... MRF_BEHIND_RAN] =
-			ROW(  TRY(OTHER),   FAIL(OTHER),   FAIL(OTHER),   FAIL(OTHER)),
+		    ROW(  TRY(OTHER),   FAIL(OTHER),   FAIL(OTHER),   FAIL(OTHER),   ASK(OTHER)),
 	},
 };
 /* clang-format on */

@@ -14,6 +14,8 @@
  * - The target is asked about a write or an atomic operation (tx/fail.h). It fails if the
  *   target cannot be asked.
  * - A request (tx/rpc.h) fails: the target keeps no record of it.
+ * - The target is asked about a message, whatever broke the connection: it counts those that
+ *   it takes, and says how many when it is connected again.
  *
  * An operation that fails says what broke the connection. If that was the refusal or the
  * local buffer of another operation, it says that there was an error on the connection.

@@ -15,11 +15,15 @@
 enum mrf_op_kind {
 	MRF_OP_READ,
 	MRF_OP_WRITE,
-	MRF_OP_RPC,   /* the peer's agent does it: tx/rpc.h */
-	MRF_OP_ATOMIC /* the device or the peer's agent: atomic.h */
+	MRF_OP_RPC,    /* the peer's agent does it: tx/rpc.h */
+	MRF_OP_ATOMIC, /* the device or the peer's agent: atomic.h */
+	MRF_OP_SEND    /* a message of fi_msg(3), to whatever the peer has posted: tx/send_op.h */
 };
 
-/* The right that the peer's region has to grant: FI_REMOTE_READ or FI_REMOTE_WRITE. */
+/*
+ * The right that the peer's region has to grant: FI_REMOTE_READ or FI_REMOTE_WRITE. Nobody asks about
+ * messages, which need none.
+ */
 static MRF_ALWAYS_INLINE uint64_t mrf_kind_remote(enum mrf_op_kind kind)
 {
 	switch (kind) {
@@ -28,14 +32,15 @@ static MRF_ALWAYS_INLINE uint64_t mrf_kind_remote(enum mrf_op_kind kind)
 	case MRF_OP_WRITE:
 	case MRF_OP_RPC:
 	case MRF_OP_ATOMIC:
+	case MRF_OP_SEND:
 		break;
 	}
 	return FI_REMOTE_WRITE;
 }
 
 /*
- * FI_READ or FI_WRITE: the capability and the counter of a transfer, and the right that the region of
- * its local buffer has to have. The family of an atomic operation decides that (atomic.h).
+ * FI_READ, FI_WRITE or FI_SEND: the capability and the counter of a transfer, and the right that the
+ * region of its local buffer has to have. The family of an atomic operation decides that (atomic.h).
  */
 static MRF_ALWAYS_INLINE uint64_t mrf_kind_flag(enum mrf_op_kind kind)
 {
@@ -44,6 +49,8 @@ static MRF_ALWAYS_INLINE uint64_t mrf_kind_flag(enum mrf_op_kind kind)
 		return FI_READ;
 	case MRF_OP_WRITE:
 		return FI_WRITE;
+	case MRF_OP_SEND:
+		return FI_SEND;
 	case MRF_OP_RPC:
 	case MRF_OP_ATOMIC:
 		break;
@@ -51,7 +58,10 @@ static MRF_ALWAYS_INLINE uint64_t mrf_kind_flag(enum mrf_op_kind kind)
 	return 0;
 }
 
-/* Does it change the peer's memory, so that it must not be done twice? */
+/*
+ * Does it change the peer's memory, so that it must not be done twice? A message must not, either, but
+ * the peer counts messages, and so takes none twice.
+ */
 static inline bool mrf_kind_changes(enum mrf_op_kind kind)
 {
 	switch (kind) {
@@ -60,6 +70,7 @@ static inline bool mrf_kind_changes(enum mrf_op_kind kind)
 		return true;
 	case MRF_OP_READ:
 	case MRF_OP_RPC:
+	case MRF_OP_SEND:
 		break;
 	}
 	return false;
@@ -74,6 +85,7 @@ static inline bool mrf_kind_arrives(enum mrf_op_kind kind)
 	case MRF_OP_WRITE:
 	case MRF_OP_RPC:
 	case MRF_OP_ATOMIC:
+	case MRF_OP_SEND:
 		break;
 	}
 	return false;

@@ -153,13 +153,20 @@ struct mrf_op {
 	union {
 		uint64_t gen; /* of its peer, from mrf_entry_begin to mrf_entry_start */
 		struct {
-			uint32_t from, to; /* doubt: its packets (PSN); to is not one of them */
+			/*
+			 * doubt: its packets (PSN), or SEND, posted: its frame's number; to is not one of
+			 * them
+			 */
+			uint32_t from, to;
 		} psn;
 	};
 	uint64_t stamp;	     /* only an answer asked for since then may refuse it */
 	uint64_t comp_flags; /* of its completion; FI_READ: counted as a read */
 	union {
 		struct mrf_op_atomic atomic;
+		struct {
+			bool cq_data; /* it carries imm.data */
+		} send;		      /* kind SEND */
 		/* READ and WRITE: by way of the peer's ring (tx/rma_op.c); less than 2^32 */
 		uint64_t fetched;
 	};
@@ -189,19 +196,19 @@ static inline void mrf_op_reset(struct mrf_op *op)
 	memset(at + 128, 0, MRF_OP_RESET - 128);
 }
 
-/* The arguments of a data transfer call, from any fi_ops_rma entry. */
+/* The arguments of a data transfer call, from any entry of fi_ops_rma or of fi_ops_msg that sends. */
 struct mrf_req {
 	const struct mrf_op_type *type;
 	const struct iovec *iov;
 	void **desc; /* NULL, or one per iov */
 	size_t count;
 	const struct fi_rma_iov *rma;
-	size_t rma_count;
+	size_t rma_count; /* 0: a message */
 	fi_addr_t addr;
 	void *context;
 	uint64_t data;
 	uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_FENCE ... */
-	bool silent;	/* fi_inject_*: no completion when it succeeds */
+	bool silent;	/* of a call that injects: no completion when it succeeds */
 };
 
 /* Takes op out of peer->queue or peer->redo; ep->lock is held. */

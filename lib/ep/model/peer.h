@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer, as an endpoint that accesses its memory sees it: the queue of operations that
- * wait, the connection (its states: conn_state.h), and what is known of the peer's regions.
- * Everything is guarded by ep->lock.
+ * A peer, as an endpoint that accesses its memory sees it, or one that sends it messages: the queue
+ * of operations that wait, the connection (its states: conn_state.h), and what is known of the
+ * peer's regions, or of the line to it (line.h). Everything is guarded by ep->lock.
  */
 #ifndef MRF_EP_MODEL_PEER_H
 #define MRF_EP_MODEL_PEER_H
@@ -85,7 +85,8 @@ struct mrf_dialling {
 
 struct mrf_peer {
 	struct mrf_ep *ep;
-	struct mrf_list node; /* in ep->all_peers */
+	struct mrf_list node;	 /* in ep->all_peers */
+	enum mrf_conn_kind kind; /* of its connections */
 	fi_addr_t fi_addr;
 	uint64_t gen;			  /* generation of the address vector's entry */
 	const _Atomic uint64_t *gen_word; /* differs from gen once the entry is gone */
@@ -104,7 +105,8 @@ struct mrf_peer {
 		uint64_t addr, value;
 		uint32_t rkey;
 	} swapped; /* the word that a compare-and-swap last left there (tx/atomic_swap.h) */
-	struct mrf_known known;
+	struct mrf_known known; /* kind ACCESS */
+	struct mrf_outlet line; /* kind LINE */
 	struct mrf_chores chores;
 	struct mrf_target target;
 	struct mrf_dialling dial;
@@ -152,6 +154,7 @@ struct mrf_conn {
 	unsigned head; /* oldest in flight */
 	unsigned tail;
 	/* for operations in doubt (tx/fail.h) */
+	struct mrf_welcome_line line; /* kind LINE: as it was welcomed */
 	uint32_t psn;	     /* of the first packet; once broken, of what comes back next */
 	uint32_t mtu;	     /* UINT32_MAX: what is posted cannot be counted in packets */
 	uint32_t more;	     /* packets posted beside the first of each work request */

@@ -127,6 +127,7 @@ static bool lacks_atomics_locked(const struct mrf_op *op, const struct mrf_remot
 	case MRF_OP_READ:
 	case MRF_OP_WRITE:
 	case MRF_OP_RPC:
+	case MRF_OP_SEND:
 		break;
 	}
 	return false;

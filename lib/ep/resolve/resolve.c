@@ -28,6 +28,7 @@ static uint64_t most_at_once(const struct mrf_op *op)
 	case MRF_OP_READ:
 	case MRF_OP_WRITE:
 	case MRF_OP_RPC:
+	case MRF_OP_SEND:
 		break;
 	}
 	return mrf_vdev_limits(op->peer->ep->domain->vdev)->max_msg_size;

@@ -26,11 +26,14 @@
 #include "base/param.h"
 #include "contract/budget.h"
 #include "ep/link/greet.h"
+#include "ep/msg/lines.h"
 #include "ep/rx/ring.h"
 #include "ep/rx/requests.h"
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
 #include "mr/demand/backs.h"
+
+#define SLOTS_SIZE ((size_t)MRF_PASSIVE_SLOTS * MRF_PASSIVE_SLOT_SIZE)
 
 /* Where the next end of a connection from addr is kept: in place of the oldest one. */
 static struct mrf_end *end_place(struct mrf_ends *ends, const union mrf_addr *addr)
@@ -65,16 +68,31 @@ static void stop(struct mrf_passive *passive)
 	*end_place(ends, &end.addr) = end;
 }
 
+/* In the agent's queue: what comes over lines completes on the endpoint's own (ep/msg/inbox.h). */
+static unsigned places_of(const struct mrf_passive *passive)
+{
+	return passive->inlet ? 0 : MRF_PASSIVE_PLACES;
+}
+
+static void close_passive(struct mrf_passive *passive)
+{
+	if (passive->inlet)
+		mrf_inlet_shut(passive->inlet);
+	mrf_vconn_disconnect(passive->vconn);
+	mrf_vconn_close(passive->vconn);
+	if (passive->inlet)
+		mrf_inlet_end(passive->inlet);
+}
+
 static void passive_destroy(struct mrf_passive *passive)
 {
 	mrf_list_del(&passive->node);
 	mrf_requests_leave(passive);
 	mrf_passive_leave(passive);
-	mrf_vconn_disconnect(passive->vconn);
-	mrf_vconn_close(passive->vconn);
+	close_passive(passive);
 	mrf_ring_leave(passive);
 	mrf_mr_lease_end(&passive->lease);
-	mrf_agent_disown(passive->ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
+	mrf_agent_disown(passive->ep->agent, &passive->owner, places_of(passive));
 	mrf_eps_of(passive->ep->agent)->npassive--;
 	/* A queue pair that the kernel keeps, too, goes on receiving there. */
 	if (mrf_vmr_drop(&passive->slots_mr))
@@ -83,13 +101,18 @@ static void passive_destroy(struct mrf_passive *passive)
 
 /*
  * First arrivals are stopped. What has arrived counts: a write that was acknowledged has its
- * completion here.
+ * completion here. (Of a line, what has arrived is taken in when its queue pair is gone: on some
+ * kernels a receive that was begun comes back only then.)
  */
 static void gone(struct mrf_passive *passive)
 {
 	struct mrf_agent *agent = passive->ep->agent;
 	uint64_t id = passive->owner.id;
 
+	if (passive->inlet) {
+		passive_destroy(passive);
+		return;
+	}
 	stop(passive);
 	mrf_agent_poll(agent);
 	/* The message may have been malformed. */
@@ -129,6 +152,10 @@ static void never_came(struct mrf_timer *timer)
 {
 	struct mrf_passive *passive = mrf_container_of(timer, struct mrf_passive, until);
 
+	if (passive->inlet && mrf_inlet_heard(passive->inlet)) {
+		mrf_passive_established(passive);
+		return;
+	}
 	mrf_info(FI_LOG_EP_CTRL, "a peer asked for a connection and never confirmed it");
 	gone(passive);
 }
@@ -238,7 +265,25 @@ static int create_qp(struct mrf_passive *passive)
 	return ret;
 }
 
-/* Takes what the connection needs. *full: the limit that was met. */
+/* What the end of a line needs, likewise. */
+static int line_equip(struct mrf_passive *passive, const struct mrf_hello *hello,
+		      enum mrf_full *full)
+{
+	struct mrf_agent *agent = passive->ep->agent;
+	int ret = mrf_agent_own(agent, &passive->owner, 0);
+
+	*full = MRF_FULL_MEMORY;
+	if (ret)
+		return ret;
+	ret = mrf_inlet_open(passive->ep->inbox, passive->vconn, hello, full, &passive->inlet);
+	if (ret)
+		mrf_agent_disown(agent, &passive->owner, 0);
+	else
+		passive->inlet->owner = passive;
+	return ret;
+}
+
+/* Takes what a connection for accesses needs. *full: the limit that was met. */
 static int passive_equip(struct mrf_passive *passive, enum mrf_full *full)
 {
 	struct mrf_ep *ep = passive->ep;
@@ -250,7 +295,7 @@ static int passive_equip(struct mrf_passive *passive, enum mrf_full *full)
 	if (ret)
 		return ret;
 	*full = MRF_FULL_LOCKED;
-	ret = mrf_room_reg(pd, passive->slots, sizeof(passive->slots), (uintptr_t)passive->slots,
+	ret = mrf_room_reg(pd, passive->slots, SLOTS_SIZE, (uintptr_t)passive->slots,
 			   MRF_RIGHT_LOCAL_WRITE, &passive->slots_mr);
 	if (ret)
 		goto err_disown;
@@ -267,7 +312,12 @@ err_disown:
 	return ret;
 }
 
-static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t ticket,
+static bool is_line(const struct mrf_hello *hello)
+{
+	return hello->flags & MRF_HELLO_MESSAGES;
+}
+
+static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf_hello *hello,
 		       enum mrf_full *full, struct mrf_passive **out)
 {
 	struct mrf_passive *passive;
@@ -277,12 +327,12 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t tick
 	if (mrf_eps_of(ep->agent)->npassive >= mrf_param_int(MRF_PARAM_INBOUND))
 		return -FI_ENOSPC;
 	*full = MRF_FULL_MEMORY;
-	passive = calloc(1, sizeof(*passive));
+	passive = calloc(1, sizeof(*passive) + (is_line(hello) ? 0 : SLOTS_SIZE));
 	if (!passive)
 		return -FI_ENOMEM;
 	passive->ep = ep;
 	passive->vconn = vconn;
-	passive->ticket = ticket;
+	passive->ticket = hello->ticket;
 	passive->owner.calls = &calls;
 	mrf_list_init(&passive->disconnected);
 	mrf_list_init(&passive->ready);
@@ -292,7 +342,7 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, uint64_t tick
 	mrf_vconn_peer_addr(vconn, &passive->addr);
 	mrf_mr_lease_init(&passive->lease);
 	passive->told = mrf_mr_gone_so_far(&ep->domain->space);
-	ret = passive_equip(passive, full);
+	ret = is_line(hello) ? line_equip(passive, hello, full) : passive_equip(passive, full);
 	if (ret) {
 		if (ret == -FI_EMFILE)
 			*full = MRF_FULL_FD;
@@ -340,6 +390,25 @@ static void not_taken_in(struct mrf_vconn *vconn, int ret, enum mrf_full full)
 		 "there is no room for another peer, whose connection is rejected: out of %s (%s)",
 		 mrf_full_text(full), mrf_errtext(-ret));
 	reject_full(vconn, full);
+}
+
+/* --- lines that are cut off ----------------------------------------------------------------- */
+
+void mrf_passive_cut(struct mrf_inlet *inlet)
+{
+	struct mrf_passive *passive = inlet->owner;
+	char text[MRF_ADDR_TEXT];
+
+	mrf_addr_text(&passive->addr, text, sizeof(text));
+	if (inlet->wrong == -FI_E2BIG)
+		mrf_warn(FI_LOG_EP_CTRL, 4325,
+			 "%s sends more messages than it may: its connection is closed", text);
+	else
+		mrf_warn(FI_LOG_EP_CTRL, 4326,
+			 "%s sends what is no message, or not the next one (%d): its connection is "
+			 "closed",
+			 text, inlet->wrong);
+	mrf_passive_disconnect(passive);
 }
 
 /* --- connections that the initiator has no more ------------------------------------------- */
@@ -412,17 +481,19 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 		reject_full(vconn, MRF_FULL_HALF);
 		return;
 	}
-	welcome.flags |= tell_lost(ep, hello);
-	ret = passive_new(ep, vconn, hello->ticket, &full, &passive);
+	welcome.flags |= is_line(hello) ? 0 : tell_lost(ep, hello);
+	ret = passive_new(ep, vconn, hello, &full, &passive);
 	/* Takes the place of the oldest connection that its initiator has not confirmed. */
 	oldest = mrf_list_first(&mrf_eps_of(ep->agent)->half);
 	if (ret && ret != -FI_ECONNRESET && oldest &&
 	    give_way(mrf_list_entry(oldest, struct mrf_passive, half)))
-		ret = passive_new(ep, vconn, hello->ticket, &full, &passive);
+		ret = passive_new(ep, vconn, hello, &full, &passive);
 	if (ret) {
 		not_taken_in(vconn, ret, full);
 		return;
 	}
+	if (passive->inlet)
+		mrf_inlet_welcome(passive->inlet, &welcome);
 	mrf_greet_welcome(ep, talk, mrf_vconn_qpn(vconn), &welcome);
 	mrf_list_add_tail(&passive->node, &ep->passive);
 	ret = mrf_vconn_accept(vconn, data, mrf_welcome_encode(&welcome, data));
@@ -430,7 +501,8 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 		passive_destroy(passive);
 		return;
 	}
-	mrf_vconn_tune(vconn);
+	if (!passive->inlet)
+		mrf_vconn_tune(vconn);
 	mrf_passive_admit(passive);
 }
 
@@ -449,7 +521,10 @@ void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 	}
 	switch (mrf_greet_check(ep, &hello, event->qpn, &talk)) {
 	case MRF_GREET_OK:
-		take_in(ep, event->incoming, &hello, &talk);
+		if (is_line(&hello) && !(ep->inbox && ep->caps & FI_RECV))
+			reject(event->incoming, data, mrf_refuse_encode(MRF_REFUSE_MESSAGES, data));
+		else
+			take_in(ep, event->incoming, &hello, &talk);
 		break;
 	case MRF_GREET_CHALLENGE:
 		reject(event->incoming, data, mrf_greet_challenge(ep, data));

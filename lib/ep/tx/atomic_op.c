@@ -282,9 +282,9 @@ static int fill(struct mrf_ep *ep, const struct mrf_atomic_req *req, struct mrf_
 int mrf_atomic_submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 {
 	struct mrf_op *op;
-	int ret = mrf_entry_begin(ep, req->addr, &op);
+	int ret = mrf_entry_begin(ep, MRF_CONN_ACCESS, req->addr, &op);
 
-	return ret ? ret : mrf_entry_start(ep, req->addr, op, fill(ep, req, op));
+	return ret ? ret : mrf_entry_start(ep, MRF_CONN_ACCESS, req->addr, op, fill(ep, req, op));
 }
 
 /* --- native elements ------------------------------------------------------------------ */

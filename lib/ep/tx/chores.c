@@ -9,6 +9,7 @@
 #include "base/user.h"
 #include "ep/link/conn.h"
 #include "ep/model/ep.h"
+#include "ep/msg/deliver.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
 #include "mr/desc.h"
@@ -19,6 +20,8 @@ static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf
 {
 	if (op->comp_flags & FI_READ)
 		return ep->rd_cntr;
+	if (op->comp_flags & FI_SEND)
+		return ep->snd_cntr;
 	return op->comp_flags & FI_WRITE ? ep->wr_cntr : NULL;
 }
 
@@ -312,6 +315,9 @@ static bool deliver_locked(struct mrf_ep *ep, struct mrf_op *op, bool may_wait)
 		mrf_wait_call(&ep->link_tx);
 		mrf_wait_call(&ep->link_wr);
 		mrf_wait_call(&ep->link_rd);
+		mrf_wait_call(&ep->link_rx);
+		mrf_wait_call(&ep->link_snd);
+		mrf_wait_call(&ep->link_rcv);
 	}
 	mrf_lock_release(&ep->lock);
 	ret = copy_results(ep, op, may_wait);
@@ -445,13 +451,20 @@ static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
 	atomic_fetch_sub(&ep->ended, 1);
 }
 
+static void look_what_is_left_locked(struct mrf_ep *ep)
+{
+	if (mrf_list_empty(&ep->chores) && mrf_list_empty(&ep->drops) &&
+	    !mrf_deliver_has_late_locked(ep->inbox))
+		atomic_store(&ep->source.left, false);
+}
+
 /* NULL: the list is empty. */
 static struct mrf_list *take_left_locked(struct mrf_ep *ep, struct mrf_list *list)
 {
 	struct mrf_list *node = mrf_list_pop(list);
 
-	if (node && mrf_list_empty(&ep->chores) && mrf_list_empty(&ep->drops))
-		atomic_store(&ep->source.left, false);
+	if (node)
+		look_what_is_left_locked(ep);
 	return node;
 }
 
@@ -472,6 +485,9 @@ void mrf_chores_run(struct mrf_ep *ep)
 	mrf_lock_take(&ep->lock);
 	while (run_one_locked(ep))
 		;
+	if (mrf_deliver_has_late_locked(ep->inbox))
+		mrf_deliver_late_locked(ep->inbox);
+	look_what_is_left_locked(ep);
 	mrf_lock_release(&ep->lock);
 }
 
@@ -482,6 +498,7 @@ static bool is_any_busy(struct mrf_ep *ep)
 	mrf_lock_take(&ep->lock);
 	mrf_list_each (node, &ep->all_peers)
 		busy |= mrf_list_entry(node, struct mrf_peer, node)->chores.busy;
+	busy |= ep->inbox && ep->inbox->copying;
 	mrf_lock_release(&ep->lock);
 	return busy;
 }

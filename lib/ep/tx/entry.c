@@ -63,13 +63,14 @@ static int take_op_locked(struct mrf_ep *ep, struct mrf_op **out)
 }
 
 /* more: operations have ended that have to be finished before their places are free. */
-static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool *more)
+static int begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr, struct mrf_op **op,
+		 bool *more)
 {
 	struct mrf_peer *peer;
 	int ret;
 
 	mrf_lock_take(&ep->lock);
-	ret = mrf_peers_get_locked(ep, fi_addr, &peer);
+	ret = mrf_peers_get_locked(ep, kind, fi_addr, &peer);
 	if (!ret)
 		ret = has_place_locked(peer) ? take_op_locked(ep, op) : -FI_EAGAIN;
 	if (!ret)
@@ -79,12 +80,13 @@ static int begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op, bool 
 	return ret;
 }
 
-int mrf_entry_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op)
+int mrf_entry_begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
+		    struct mrf_op **op)
 {
 	bool more;
-	int ret = begin(ep, fi_addr, op, &more);
+	int ret = begin(ep, kind, fi_addr, op, &more);
 
-	return ret == -FI_EAGAIN && more ? begin(ep, fi_addr, op, &more) : ret;
+	return ret == -FI_EAGAIN && more ? begin(ep, kind, fi_addr, op, &more) : ret;
 }
 
 /*
@@ -100,6 +102,25 @@ static void finish_ended(struct mrf_ep *ep)
 	}
 }
 
+/* What the completion says of it. */
+static uint64_t comp_flags_of(enum mrf_op_kind kind)
+{
+	uint64_t way = mrf_kind_flag(kind);
+
+	return (way & FI_SEND ? FI_MSG : FI_RMA) | way;
+}
+
+/* Is an entry in tx_cq, or what chores.c looks at for each operation, all that its success takes? */
+static bool ends_plainly(const struct mrf_ep *ep, const struct mrf_op *op)
+{
+	uint64_t way = mrf_kind_flag(op->type->kind);
+
+	/* Atomic operations may have results to be copied. */
+	if (!way || op->silent || !ep->tx_cq || (way & FI_SEND && ep->snd_cntr))
+		return false;
+	return mrf_local_is_bare(op->local.kind) && !op->local.rest;
+}
+
 int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
 	/*
@@ -111,7 +132,7 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 	int ret;
 
 	op->type = req->type;
-	op->comp_flags = FI_RMA | mrf_kind_flag(req->type->kind);
+	op->comp_flags = comp_flags_of(req->type->kind);
 	op->context = req->context;
 	op->fence = req->flags & FI_FENCE;
 	op->imm.has = req->flags & FI_REMOTE_CQ_DATA;
@@ -119,7 +140,8 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 	op->silent = req->silent || (ep->selective && !(req->flags & FI_COMPLETION));
 	op->total = mrf_iov_total(req->iov, req->count);
 	op->nrma = (int)req->rma_count;
-	memcpy(op->rma, req->rma, req->rma_count * sizeof(*req->rma));
+	if (req->rma_count)
+		memcpy(op->rma, req->rma, req->rma_count * sizeof(*req->rma));
 	if (op->total > ep->buf.copy_max && !(req->desc && req->desc[0]))
 		finish_ended(ep);
 	ret = mrf_local_take(&ep->buf,
@@ -128,12 +150,12 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 						      .count = req->count,
 						      .total = op->total,
 						      .arrives = mrf_kind_arrives(req->type->kind),
+						      .message = req->type->kind == MRF_OP_SEND,
+						      .whole = req->type->kind == MRF_OP_SEND,
 						      .inject = req->flags & FI_INJECT,
 						      .late = late },
 			     &op->local);
-	/* Atomic operations may have results to be copied. */
-	op->plain = !op->silent && ep->tx_cq && mrf_kind_flag(req->type->kind) &&
-		    mrf_local_is_bare(op->local.kind) && !op->local.rest;
+	op->plain = ends_plainly(ep, op);
 	return ret;
 }
 
@@ -163,13 +185,14 @@ static void post_queued_locked(struct mrf_peer *peer)
 		mrf_peer_wait_locked(peer);
 }
 
-int mrf_entry_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int ret)
+int mrf_entry_start(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
+		    struct mrf_op *op, int ret)
 {
 	struct mrf_peer *peer;
 
 	mrf_lock_take(&ep->lock);
 	if (!ret)
-		ret = mrf_peers_get_locked(ep, fi_addr, &peer);
+		ret = mrf_peers_get_locked(ep, kind, fi_addr, &peer);
 	/* The address was removed meanwhile, and its number was given to another. */
 	if (!ret && mrf_unlikely(peer->gen != op->gen))
 		ret = mrf_peers_unknown(fi_addr);

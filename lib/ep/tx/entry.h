@@ -11,7 +11,8 @@
  * the endpoint is at its limit, and the peer has more than a few operations; or as
  * mrf_peers_get_locked. Takes ep->lock.
  */
-int mrf_entry_begin(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op **op);
+int mrf_entry_begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
+		    struct mrf_op **op);
 /*
  * Fills an operation that has begun from a checked request, and finds or makes the
  * local registrations. Called without ep->lock. -FI_EINVAL (bad descriptor), -FI_EACCES
@@ -24,7 +25,8 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
  * its turn comes. If they could not be made ready, ret says why: frees op and returns
  * ret, as for an address that was removed meanwhile. Takes ep->lock.
  */
-int mrf_entry_start(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_op *op, int ret);
+int mrf_entry_start(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
+		    struct mrf_op *op, int ret);
 /*
  * Ends a waiting operation with this context, of which nothing was ever posted, with
  * FI_ECANCELED. -FI_ENOENT: there is no such operation. ep->lock is held.

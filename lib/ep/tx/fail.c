@@ -69,7 +69,21 @@ static bool is_known_locked(const struct mrf_op *op, enum mrf_wc_status status)
 {
 	if (status != MRF_WC_LOCAL || op->awaiting)
 		return false;
-	return !op->peer->conn->behind_ran || !mrf_kind_changes(op->type->kind);
+	return !op->peer->conn->behind_ran || mrf_kind_arrives(op->type->kind);
+}
+
+static const char *doubt_text(enum mrf_op_kind kind)
+{
+	switch (kind) {
+	case MRF_OP_SEND:
+		return ": the message may or may not have come";
+	case MRF_OP_READ:
+	case MRF_OP_WRITE:
+	case MRF_OP_RPC:
+	case MRF_OP_ATOMIC:
+		break;
+	}
+	return ": the access may or may not have been done";
 }
 
 void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status)
@@ -82,8 +96,7 @@ void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status)
 	mrf_lock_held(&op->peer->ep->lock);
 	mrf_why_set(&why, cause->err, cause->code, "%s: %s%s",
 		    mrf_addr_text(&op->peer->addr, addr, sizeof(addr)), cause->text,
-		    is_known_locked(op, status) ? ""
-						: ": the access may or may not have been done");
+		    is_known_locked(op, status) ? "" : doubt_text(op->type->kind));
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_settle_fail_locked(op, &why);
 }
@@ -128,6 +141,11 @@ static void begin_doubt_locked(struct mrf_conn *conn, const struct mrf_op *op)
 {
 	unsigned i;
 
+	if (conn->peer->kind == MRF_CONN_LINE) {
+		/* The next welcome says so anyway, and frames have numbers. */
+		conn->asks = true;
+		return;
+	}
 	conn->asks = conn->mtu != UINT32_MAX && (conn->cause != MRF_WC_TIMEOUT || is_repeated(op));
 	conn->psn += conn->head - 1 + conn->more;
 	for (i = conn->head - 1; i != conn->tail; i++)
@@ -141,10 +159,12 @@ static void begin_doubt_locked(struct mrf_conn *conn, const struct mrf_op *op)
  */
 static void doubt_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_wc_status status)
 {
-	if (!op->doubt)
-		op->psn.from = conn->psn;
+	if (conn->peer->kind == MRF_CONN_ACCESS) {
+		if (!op->doubt)
+			op->psn.from = conn->psn;
+		op->psn.to = conn->psn + 1 + last_back(conn)->more;
+	}
 	op->doubt = (uint8_t)status;
-	op->psn.to = conn->psn + 1 + last_back(conn)->more;
 	conn->peer->target.lost = conn->target_qpn;
 }
 
@@ -385,7 +405,7 @@ void mrf_fail_denied_locked(struct mrf_peer *peer)
 
 #define PSN_MASK 0xffffffu
 
-/* Is packet number a equal to b, or before it? */
+/* Is the number of packet, or frame, a equal to that of b, or before it? */
 static bool psn_upto(uint32_t a, uint32_t b)
 {
 	return ((b - a) & PSN_MASK) <= PSN_MASK / 2;
@@ -419,12 +439,13 @@ static enum left what_is_left(const struct mrf_op *op, bool all)
 		return all || !op->told ? GOES_ON : UNKNOWN;
 	case MRF_OP_READ:
 	case MRF_OP_RPC:
+	case MRF_OP_SEND:
 		break;
 	}
 	return all ? GOES_ON : UNKNOWN;
 }
 
-/* psn: the target's next packet. */
+/* psn: the target's next packet, or the next frame of a line. */
 static void settle_one_locked(struct mrf_op *op, uint32_t psn)
 {
 	bool none = psn_upto(psn, op->psn.from);

@@ -7,7 +7,9 @@
 #include "ep/resolve/ask.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
+#include "ep/msg/arrive.h"
 #include "ep/tx/chores.h"
+#include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/settle.h"
@@ -87,6 +89,7 @@ static bool sends_bytes(const struct mrf_op *op)
 	case MRF_OP_READ:
 	case MRF_OP_WRITE:
 	case MRF_OP_ATOMIC:
+	case MRF_OP_SEND:
 		return true;
 	case MRF_OP_RPC:
 		break;
@@ -110,6 +113,19 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 	return false;
 }
 
+/* Is the target ready for more? */
+static bool lets_locked(struct mrf_peer *peer)
+{
+	switch (peer->kind) {
+	case MRF_CONN_ACCESS:
+	case MRF_CONN_KINDS:
+		break;
+	case MRF_CONN_LINE:
+		return mrf_outlet_lets_locked(peer);
+	}
+	return true;
+}
+
 /* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
 static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -122,7 +138,8 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 			mrf_conn_await_room_locked(peer);
 			return -FI_EAGAIN;
 		}
-		if (!mrf_rpc_lets_locked(peer->conn, op) || !in_reach_locked(peer, op))
+		if (!mrf_rpc_lets_locked(peer->conn, op) || !in_reach_locked(peer, op) ||
+		    !lets_locked(peer))
 			return -FI_EAGAIN;
 		ret = op->type->post(peer, op);
 		if (mrf_likely(!ret))
@@ -358,6 +375,8 @@ static MRF_ALWAYS_INLINE void progress_locked(struct mrf_ep *ep)
 	} while (mrf_unlikely(n == BATCH) && --left);
 	if (mrf_unlikely(!mrf_list_empty(&ep->starved)))
 		feed_locked(ep);
+	if (ep->lines)
+		mrf_arrive_poll_locked(ep->lines);
 }
 
 void mrf_peer_progress_locked(struct mrf_ep *ep)
@@ -382,6 +401,8 @@ void mrf_peer_poll(struct mrf_source *source)
 
 	mrf_lock_take(&ep->lock);
 	progress_locked(ep);
+	if (ep->lines)
+		ep->lines->polled = true;
 	if (mrf_unlikely(ep->begun))
 		ask_gathered_locked(ep);
 	mrf_lock_release(&ep->lock);

@@ -10,7 +10,8 @@
 #include "ep/tx/permits.h"
 
 /* NULL: no memory, or the address went away meanwhile. */
-static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, uint64_t gen)
+static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, enum mrf_conn_kind kind,
+					fi_addr_t fi_addr, uint64_t gen)
 {
 	struct mrf_peer *peer = calloc(1, sizeof(*peer));
 
@@ -22,6 +23,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 		return NULL;
 	}
 	peer->ep = ep;
+	peer->kind = kind;
 	peer->fi_addr = fi_addr;
 	peer->gen = gen;
 	peer->gen_word = mrf_av_gen_word(ep->av, fi_addr);
@@ -31,6 +33,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, fi_addr_t fi_addr, ui
 	mrf_list_init(&peer->known.to_ask);
 	mrf_list_init(&peer->known.asked);
 	mrf_list_init(&peer->kick.node);
+	peer->kick.look = ep->kicked;
 	mrf_list_init(&peer->starved);
 	mrf_list_init(&peer->watching);
 	mrf_list_init(&peer->gathered);
@@ -54,28 +57,28 @@ void mrf_peers_free_locked(struct mrf_peer *peer)
 	free(peer);
 }
 
-static int grow_peers_locked(struct mrf_ep *ep, fi_addr_t fi_addr)
+static int grow_peers(struct mrf_peers *peers, fi_addr_t fi_addr)
 {
-	size_t n = mrf_max(ep->npeers * 2, fi_addr + 16);
-	struct mrf_peer **peers = realloc(ep->peers, n * sizeof(*peers));
+	size_t n = mrf_max(peers->n * 2, fi_addr + 16);
+	struct mrf_peer **of = realloc(peers->of, n * sizeof(*of));
 
-	if (!peers)
+	if (!of)
 		return -FI_ENOMEM;
-	while (ep->npeers < n)
-		peers[ep->npeers++] = NULL;
-	ep->peers = peers;
+	while (peers->n < n)
+		of[peers->n++] = NULL;
+	peers->of = of;
 	return 0;
 }
 
 bool mrf_peers_let_go_locked(struct mrf_peer *peer)
 {
-	struct mrf_ep *ep = peer->ep;
+	struct mrf_peers *peers = &peer->ep->peers[peer->kind];
 
 	mrf_lock_held(&peer->ep->lock);
 	if (atomic_load(peer->gen_word) == peer->gen)
 		return false;
-	if (ep->peers[peer->fi_addr] == peer)
-		ep->peers[peer->fi_addr] = NULL;
+	if (peers->of[peer->fi_addr] == peer)
+		peers->of[peer->fi_addr] = NULL;
 	peer->gone = true;
 	return true;
 }
@@ -87,35 +90,40 @@ int mrf_peers_unknown(fi_addr_t fi_addr)
 			  (unsigned long)fi_addr);
 }
 
-static int get_slow_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
+static int get_slow_locked(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
+			   struct mrf_peer **out)
 {
+	struct mrf_peers *peers = &ep->peers[kind];
 	uint64_t gen = mrf_av_gen(ep->av, fi_addr);
 	struct mrf_peer *peer;
 
 	if (!gen)
 		return mrf_peers_unknown(fi_addr);
-	if (fi_addr >= ep->npeers && grow_peers_locked(ep, fi_addr))
+	if (fi_addr >= peers->n && grow_peers(peers, fi_addr))
 		return -FI_ENOMEM;
 	/* The address was removed, and its number is in use again. */
-	if (ep->peers[fi_addr]) {
-		ep->peers[fi_addr]->gone = true;
-		mrf_conn_kick_locked(ep->peers[fi_addr]);
+	if (peers->of[fi_addr]) {
+		peers->of[fi_addr]->gone = true;
+		mrf_conn_kick_locked(peers->of[fi_addr]);
 	}
-	peer = peer_new_locked(ep, fi_addr, gen);
-	ep->peers[fi_addr] = peer;
+	peer = peer_new_locked(ep, kind, fi_addr, gen);
+	peers->of[fi_addr] = peer;
 	if (!peer)
 		return -FI_ENOMEM;
 	*out = peer;
 	return 0;
 }
 
-int mrf_peers_get_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **out)
+int mrf_peers_get_locked(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
+			 struct mrf_peer **out)
 {
+	const struct mrf_peers *peers = &ep->peers[kind];
+
 	mrf_lock_held(&ep->lock);
-	if (mrf_likely(fi_addr < ep->npeers && ep->peers[fi_addr] &&
-		       ep->peers[fi_addr]->gen == mrf_av_gen(ep->av, fi_addr))) {
-		*out = ep->peers[fi_addr];
+	if (mrf_likely(fi_addr < peers->n && peers->of[fi_addr] &&
+		       peers->of[fi_addr]->gen == mrf_av_gen(ep->av, fi_addr))) {
+		*out = peers->of[fi_addr];
 		return 0;
 	}
-	return get_slow_locked(ep, fi_addr, out);
+	return get_slow_locked(ep, kind, fi_addr, out);
 }

@@ -5,8 +5,9 @@
 
 #include "ep/model/peer.h"
 
-/* Finds or makes the peer with this address. -FI_EADDRNOTAVAIL, -FI_ENOMEM. */
-int mrf_peers_get_locked(struct mrf_ep *ep, fi_addr_t fi_addr, struct mrf_peer **peer);
+/* Finds or makes the peer with this address for this kind of connection. -FI_EADDRNOTAVAIL, -FI_ENOMEM. */
+int mrf_peers_get_locked(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
+			 struct mrf_peer **peer);
 /* Logs that the endpoint's address vector does not have this address: -FI_EADDRNOTAVAIL. */
 int mrf_peers_unknown(fi_addr_t fi_addr);
 void mrf_peers_free_locked(struct mrf_peer *peer);

@@ -25,6 +25,7 @@
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/rpc.h"
@@ -53,6 +54,28 @@ static void unanswered_locked(struct mrf_conn *conn)
 	mrf_conn_gone_locked(conn);
 }
 
+static bool awaits_locked(const struct mrf_conn *conn)
+{
+	return mrf_rpc_awaited_locked(conn) || conn->peer->known.asks ||
+	       (conn->peer->kind == MRF_CONN_LINE && mrf_outlet_waits_locked(conn->peer));
+}
+
+static void send_probe_locked(struct mrf_conn *conn)
+{
+	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
+
+	switch (conn->peer->kind) {
+	case MRF_CONN_ACCESS:
+		mrf_conn_send_locked(conn, &wr);
+		return;
+	case MRF_CONN_LINE:
+		mrf_outlet_probe_locked(conn);
+		return;
+	case MRF_CONN_KINDS:
+		break;
+	}
+}
+
 /*
  * The deadline of a working connection has passed: while something is awaited, posts a
  * write of no bytes, which no kernel refuses and which only the peer's kernel answers.
@@ -60,16 +83,16 @@ static void unanswered_locked(struct mrf_conn *conn)
 static void probe_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;
-	struct mrf_vwr wr = { .op = MRF_VWR_WRITE };
 	int64_t now;
 
-	conn->probed = mrf_rpc_awaited_locked(conn) || peer->known.asks;
+	conn->probed = awaits_locked(conn);
 	if (!conn->probed)
 		return;
 	mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
 	mrf_peer_progress_locked(peer->ep);
 	now = mrf_now_ms();
-	if (mrf_list_empty(&peer->queue))
+	/* A process that does not take messages in is slow, which is no error. */
+	if (mrf_list_empty(&peer->queue) || peer->kind == MRF_CONN_LINE)
 		conn->heard = now;
 	/* Nothing was answered for so long although something waits for an answer. */
 	if (peer->state == MRF_PEER_READY &&
@@ -77,7 +100,7 @@ static void probe_locked(struct mrf_conn *conn)
 		unanswered_locked(conn);
 	/* Work requests in flight tell as much: they are acknowledged or not. */
 	if (peer->state == MRF_PEER_READY && conn->head == conn->tail && mrf_conn_room_locked(conn))
-		mrf_conn_send_locked(conn, &wr);
+		send_probe_locked(conn);
 	mrf_conn_watch_locked(peer);
 }
 
@@ -142,6 +165,16 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 	if (peer->state == MRF_PEER_READY && peer->conn->probed &&
 	    !mrf_timer_runs(&peer->conn->timer))
 		mrf_conn_set_deadline_locked(peer->conn, MRF_PROBE_MS);
+}
+
+void mrf_service_kicked(struct mrf_kick *kick)
+{
+	struct mrf_peer *peer = mrf_container_of(kick, struct mrf_peer, kick);
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_lock_take(&ep->lock);
+	mrf_service_conn_locked(peer);
+	mrf_service_leave(ep);
 }
 
 /* --- the deadline is over -------------------------------------------------------------------- */

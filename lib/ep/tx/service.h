@@ -13,6 +13,8 @@
  * Does what the state requires: connects, takes down, frees. peer may be gone afterwards.
  */
 void mrf_service_conn_locked(struct mrf_peer *peer);
+/* The same for a peer whose kick it is (loop/agent.h); takes ep->lock itself. */
+void mrf_service_kicked(struct mrf_kick *kick);
 /*
  * Releases ep->lock at the end of a call to the agent's guest, or to an owner, that may have
  * changed connections: as mrf_chores_unlock.

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "ep/model/ep.h"
+#include "ep/msg/arrive.h"
+#include "ep/msg/deliver.h"
+#include "loop/agent_calls.h"
+#include "proto/frame.h"
+
+/* Nothing takes it yet: it moves to memory of its own, or stays in its slot if there is none. */
+static void keep_message_locked(struct mrf_inbox *inbox, struct mrf_message *message)
+{
+	struct mrf_message *own = malloc(sizeof(*own) + message->len);
+
+	if (own) {
+		*own = *message;
+		own->slot = NULL;
+		own->data = (uint8_t *)(own + 1);
+		if (message->len)
+			memcpy(own + 1, message->data, message->len);
+		mrf_inbox_give_slot_locked(inbox, message->slot);
+		message = own;
+	}
+	inbox->kept += sizeof(*message) + message->len;
+	mrf_match_keep(&inbox->match, &message->match, MRF_MATCH_UNKNOWN, 0);
+}
+
+/* Checks that the frame is the next one, and one that may come. */
+static int check_frame(const struct mrf_origin *origin, const struct mrf_frame_message *frame)
+{
+	if (mrf_unlikely(frame->flags & (MRF_FRAME_TAGGED | MRF_FRAME_MATCHED) ||
+			 frame->number != (uint32_t)origin->next))
+		return -FI_EINVAL;
+	return mrf_unlikely(origin->next >= origin->limit) ? -FI_E2BIG : 0;
+}
+
+static void count_frame(struct mrf_origin *origin, struct mrf_slot *slot)
+{
+	slot->origin = origin;
+	origin->held++;
+	origin->next++;
+	origin->used_up |= origin->next == origin->limit;
+}
+
+static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len)
+{
+	struct mrf_message *message = &slot->message;
+	struct mrf_frame_message frame;
+	struct mrf_match_recv *recv;
+	int ret = mrf_frame_message_decode(slot->bytes, len, &frame);
+
+	if (!ret)
+		ret = check_frame(inlet->origin, &frame);
+	if (mrf_unlikely(ret))
+		return ret;
+	count_frame(inlet->origin, slot);
+	message->slot = slot;
+	message->data = frame.data;
+	message->len = frame.data_len;
+	message->has_cq_data = frame.flags & MRF_FRAME_CQ_DATA;
+	message->cq_data = frame.cq_data;
+	recv = mrf_match_arrive(&inlet->inbox->match, MRF_MATCH_UNKNOWN, 0);
+	if (recv)
+		mrf_deliver_locked(inlet->inbox, mrf_recv_of(recv), message);
+	else
+		keep_message_locked(inlet->inbox, message);
+	return 0;
+}
+
+/*
+ * The slot is posted again, now or when it is no longer needed. Otherwise it is left to the caller,
+ * and the line is to be cut off: -FI_EINVAL or as mrf_frame_message_decode, the frame is malformed,
+ * or not the next one; -FI_E2BIG, it is one too many.
+ */
+static int take_frame_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len)
+{
+	int type = mrf_frame_type(slot->bytes, len);
+
+	if (mrf_unlikely(type < 0))
+		return type;
+	switch ((enum mrf_frame_type)type) {
+	case MRF_FRAME_MESSAGE:
+		return message_came_locked(inlet, slot, len);
+	case MRF_FRAME_PROBE:
+		mrf_slots_post_locked(&inlet->inbox->slots, slot);
+		return 0;
+	case MRF_FRAME_OFFER: /* nothing was granted that these are about */
+	case MRF_FRAME_WITHDRAW:
+	case MRF_FRAME_ASK:
+	case MRF_FRAME_GRANT: /* what a target says */
+	case MRF_FRAME_NOTE:
+		break;
+	}
+	return -FI_EINVAL;
+}
+
+/* --- polling -------------------------------------------------------------------------- */
+
+static struct mrf_inlet *inlet_of_locked(struct mrf_inbox *inbox, uint32_t qpn)
+{
+	if (mrf_unlikely(!inbox->last || inbox->last->qpn != qpn))
+		inbox->last = mrf_idmap_find(&inbox->by_qpn, qpn);
+	return inbox->last;
+}
+
+/* What is done with a frame does not say in advance that its slot is free. */
+static void slot_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
+{
+	struct mrf_slot *slot = mrf_slots_find(&inbox->slots, wc->wr_id);
+	struct mrf_inlet *inlet = inlet_of_locked(inbox, wc->qpn);
+	int ret;
+
+	/* One that was begun by a message which broke off, or of a line that is gone. */
+	if (mrf_unlikely(wc->status != MRF_WC_OK || !inlet || inlet->wrong)) {
+		mrf_slots_post_locked(&inbox->slots, slot);
+		return;
+	}
+	inlet->heard = true;
+	ret = take_frame_locked(inlet, slot, wc->byte_len);
+	if (mrf_likely(!ret))
+		return;
+	inlet->wrong = ret;
+	mrf_slots_post_locked(&inbox->slots, slot);
+	mrf_agent_kick(inbox->ep->agent, &inbox->kick);
+}
+
+static void noted_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
+{
+	struct mrf_inlet *inlet = inlet_of_locked(inbox, wc->qpn);
+
+	if (!inlet)
+		return;
+	inlet->noting = false;
+	if (wc->status == MRF_WC_OK)
+		mrf_inbox_tell_one_locked(inlet);
+}
+
+static void frame_completed_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
+{
+	if (mrf_likely(mrf_slots_is_one(wc->wr_id)))
+		slot_locked(inbox, wc);
+	else if (wc->wr_id == MRF_NOTE_ID)
+		noted_locked(inbox, wc);
+	else
+		inbox->heard(inbox->ep, wc);
+}
+
+#define BATCH 16
+/* Frames that one poll takes in, so that it returns while they go on coming. */
+#define ROUNDS 4
+
+void mrf_arrive_poll_locked(struct mrf_inbox *inbox)
+{
+	struct mrf_wc wc[BATCH];
+	int i, n, left = ROUNDS;
+
+	mrf_lock_held(&inbox->ep->lock);
+	do {
+		n = mrf_vcq_poll_from(inbox->vcq, wc, BATCH);
+		for (i = 0; i < n; i++)
+			frame_completed_locked(inbox, &wc[i]);
+	} while (mrf_unlikely(n == BATCH) && --left);
+	if (mrf_unlikely(!mrf_list_empty(&inbox->due)))
+		mrf_inbox_tell_locked(inbox);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/known.h"
+#include "base/log.h"
+#include "base/user.h"
+#include "contract/limits.h"
+#include "ep/model/ep.h"
+#include "ep/msg/deliver.h"
+#include "mr/desc.h"
+
+/* --- what the application hears ------------------------------------------------------- */
+
+static void report_ok_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
+			     const struct mrf_message *message)
+{
+	struct mrf_comp comp = { .op_context = recv->context,
+				 .flags = FI_MSG | FI_RECV,
+				 .len = message->len,
+				 .src_addr = FI_ADDR_NOTAVAIL };
+
+	if (message->has_cq_data) {
+		comp.flags |= FI_REMOTE_CQ_DATA;
+		comp.data = message->cq_data;
+	}
+	if (ep->rx_cq && !recv->silent)
+		mrf_cq_write(ep->rx_cq, &comp);
+	if (ep->rcv_cntr)
+		mrf_cntr_add(ep->rcv_cntr, 1);
+}
+
+/* Also what of the message is there, and not, if it has one. */
+static void report_error_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
+				const struct mrf_message *message, int err, int code,
+				const char *text)
+{
+	struct mrf_comp_err entry = { .comp = { .op_context = recv->context,
+						.flags = FI_MSG | FI_RECV,
+						.src_addr = FI_ADDR_NOTAVAIL },
+				      .err = err,
+				      .prov_errno = code };
+
+	if (message) {
+		entry.comp.len = mrf_min(message->len, recv->len);
+		entry.olen = message->len - entry.comp.len;
+		entry.comp.data = message->cq_data;
+		entry.comp.flags |= message->has_cq_data ? FI_REMOTE_CQ_DATA : 0;
+	}
+	snprintf(entry.text, sizeof(entry.text), "%s", text);
+	if (ep->rx_cq)
+		mrf_cq_write_err(ep->rx_cq, &entry);
+	if (ep->rcv_cntr)
+		mrf_cntr_adderr(ep->rcv_cntr, 1);
+}
+
+static void report_cut_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
+			      const struct mrf_message *message)
+{
+	char text[MRF_ERR_TEXT];
+
+	snprintf(text, sizeof(text), "the message has %zu byte%s, and the receive room for %zu",
+		 message->len, MRF_S(message->len), recv->len);
+	report_error_locked(ep, recv, message, FI_ETRUNC, 4320, text);
+}
+
+/* ret: of the copy. */
+static void report_end_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
+			      const struct mrf_message *message, int ret)
+{
+	if (mrf_unlikely(ret == -FI_ECANCELED))
+		report_error_locked(
+			ep, recv, NULL, FI_ECANCELED, 4321,
+			"the region of the receive's buffer was closed before a message "
+			"came: the message is lost");
+	else if (mrf_unlikely(ret))
+		report_error_locked(
+			ep, recv, NULL, FI_EFAULT, 4322,
+			"the receive's buffer is not mapped, or may not be written: the "
+			"message is lost");
+	else if (mrf_unlikely(message->len > recv->len))
+		report_cut_locked(ep, recv, message);
+	else
+		report_ok_locked(ep, recv, message);
+}
+
+/* --- the end -------------------------------------------------------------------------- */
+
+void mrf_recv_put_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	free(recv->more);
+	recv->more = NULL;
+	mrf_list_add_head(&recv->match.all, &inbox->free_recvs);
+}
+
+static void drop_message_locked(struct mrf_inbox *inbox, struct mrf_message *message)
+{
+	if (message->slot)
+		mrf_inbox_give_slot_locked(inbox, message->slot);
+	else
+		free(message);
+}
+
+static void finish_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+			       struct mrf_message *message, int ret)
+{
+	report_end_locked(inbox->ep, recv, message, ret);
+	mrf_recv_put_locked(inbox, recv);
+	drop_message_locked(inbox, message);
+}
+
+void mrf_deliver_error_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, int err, int code,
+			      const char *text)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	report_error_locked(inbox->ep, recv, NULL, err, code, text);
+	mrf_recv_put_locked(inbox, recv);
+}
+
+/* --- copying -------------------------------------------------------------------------- */
+
+/* With FI_MR_LOCAL, is the region of each buffer open still? */
+static bool is_open(const struct mrf_mr_space *space, const struct mrf_recv *recv)
+{
+	void *const *desc = recv->more ? recv->more->desc : &recv->desc;
+	size_t i, n = recv->more ? recv->more->count : recv->len != 0;
+
+	if (!(space->mode & FI_MR_LOCAL) || !desc)
+		return true;
+	for (i = 0; i < n; i++) {
+		if (!mrf_desc_live(space, desc[i]) && !(recv->more && !recv->more->iov[i].iov_len))
+			return false;
+	}
+	return true;
+}
+
+/* Without waiting for anything. False: the copy is late. */
+static bool copied_at_once(const struct mrf_mr_space *space, const struct mrf_recv *recv,
+			   const struct mrf_message *message)
+{
+	size_t len = mrf_min(message->len, recv->len);
+	uint64_t iova;
+	uint32_t lkey;
+
+	if (!len)
+		return true;
+	if (recv->more)
+		return false;
+	if (recv->desc &&
+	    mrf_desc_local(space, recv->desc, FI_RECV, (uintptr_t)recv->buf, len, &iova, &lkey)) {
+		memcpy(recv->buf, message->data, len);
+		return true;
+	}
+	return mrf_known_put(recv->buf, message->data, len);
+}
+
+void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct mrf_message *message)
+{
+	struct mrf_ep *ep = inbox->ep;
+	const struct mrf_mr_space *space = &ep->domain->space;
+
+	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely(!is_open(space, recv))) {
+		finish_recv_locked(inbox, recv, message, -FI_ECANCELED);
+		return;
+	}
+	/* What is late keeps its place before what comes after it. */
+	if (mrf_likely(mrf_list_empty(&inbox->late) && !inbox->copied &&
+		       copied_at_once(space, recv, message))) {
+		finish_recv_locked(inbox, recv, message, 0);
+		return;
+	}
+	message->late.inbox = inbox;
+	message->late.recv = recv;
+	mrf_list_add_tail(&message->late.node, &inbox->late);
+	atomic_store(&ep->source.left, true);
+}
+
+/* --- late ----------------------------------------------------------------------------- */
+
+/* The first buffers of a receive, as many as the message needs. */
+static int copy_more(const struct mrf_recv *recv, const struct mrf_message *message, bool may_wait)
+{
+	size_t left = mrf_min(message->len, recv->len), n;
+	struct iovec iov[MRF_LIMIT_IOV];
+
+	for (n = 0; left; n++) {
+		iov[n] = recv->more->iov[n];
+		iov[n].iov_len = mrf_min(iov[n].iov_len, left);
+		left -= iov[n].iov_len;
+	}
+	return mrf_user_put(iov, n, message->data, may_wait);
+}
+
+static int copy_bytes(const struct mrf_recv *recv, const struct mrf_message *message, bool may_wait)
+{
+	struct iovec iov = { .iov_base = recv->buf, .iov_len = mrf_min(message->len, recv->len) };
+
+	if (recv->more)
+		return copy_more(recv, message, may_wait);
+	return iov.iov_len ? mrf_user_put(&iov, 1, message->data, may_wait) : 0;
+}
+
+static bool copy_one(struct mrf_job *job)
+{
+	struct mrf_message *message = mrf_container_of(job, struct mrf_message, late.job);
+
+	message->late.ret = copy_bytes(message->late.recv, message, true);
+	return false;
+}
+
+static void finish_late_locked(struct mrf_message *message)
+{
+	struct mrf_inbox *inbox = message->late.inbox;
+
+	inbox->copying--;
+	finish_recv_locked(inbox, message->late.recv, message, message->late.ret);
+	mrf_inbox_tell_locked(inbox);
+}
+
+static void copied_one(struct mrf_job *job)
+{
+	struct mrf_message *message = mrf_container_of(job, struct mrf_message, late.job);
+	struct mrf_ep *ep = message->late.inbox->ep;
+
+	mrf_lock_take(&ep->lock);
+	finish_late_locked(message);
+	mrf_lock_release(&ep->lock);
+}
+
+/* False: a job is at it now. */
+static bool copy_or_hand_over(struct mrf_agent *agent, struct mrf_message *message)
+{
+	struct mrf_job *job = &message->late.job;
+	int ret = copy_bytes(message->late.recv, message, false);
+
+	if (ret == -FI_EAGAIN) {
+		*job = (struct mrf_job){ .work = copy_one, .over = copied_one };
+		mrf_list_init(&job->node);
+		if (!mrf_agent_job(agent, MRF_CREW_MEMORY, job))
+			return false;
+		/* There is no thread for it. */
+		ret = copy_bytes(message->late.recv, message, true);
+	}
+	message->late.ret = ret;
+	return true;
+}
+
+/* False: there is none. */
+static bool copy_first_locked(struct mrf_inbox *inbox)
+{
+	struct mrf_list *node = mrf_list_pop(&inbox->late);
+	struct mrf_message *message;
+	bool done;
+
+	if (!node)
+		return false;
+	message = mrf_list_entry(node, struct mrf_message, late.node);
+	inbox->copying++;
+	mrf_lock_release(&inbox->ep->lock);
+	done = copy_or_hand_over(inbox->ep->agent, message);
+	mrf_lock_take(&inbox->ep->lock);
+	if (done)
+		finish_late_locked(message);
+	return true;
+}
+
+static void copy_all_locked(struct mrf_inbox *inbox)
+{
+	while (copy_first_locked(inbox))
+		;
+}
+
+/* --- by a job of the agent's ----------------------------------------------------------- */
+
+static bool copy_late(struct mrf_job *job)
+{
+	struct mrf_inbox *inbox = mrf_container_of(job, struct mrf_inbox, job);
+
+	mrf_lock_take(&inbox->ep->lock);
+	copy_all_locked(inbox);
+	mrf_lock_release(&inbox->ep->lock);
+	return false;
+}
+
+static void copied_late(struct mrf_job *job)
+{
+	struct mrf_inbox *inbox = mrf_container_of(job, struct mrf_inbox, job);
+
+	mrf_lock_take(&inbox->ep->lock);
+	inbox->copied = false;
+	inbox->copying--;
+	mrf_deliver_late_locked(inbox);
+	mrf_lock_release(&inbox->ep->lock);
+}
+
+/* False: there is no thread for it. */
+static bool hand_over_locked(struct mrf_inbox *inbox)
+{
+	int ret;
+
+	inbox->job = (struct mrf_job){ .work = copy_late, .over = copied_late };
+	mrf_list_init(&inbox->job.node);
+	inbox->copying++;
+	mrf_lock_release(&inbox->ep->lock);
+	ret = mrf_agent_job(inbox->ep->agent, MRF_CREW_MEMORY, &inbox->job);
+	mrf_lock_take(&inbox->ep->lock);
+	if (ret)
+		inbox->copying--;
+	return !ret;
+}
+
+void mrf_deliver_late_locked(struct mrf_inbox *inbox)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	if (inbox->copied || mrf_list_empty(&inbox->late))
+		return;
+	inbox->copied = true;
+	if (pthread_equal(pthread_self(), inbox->ep->agent->thread) && hand_over_locked(inbox))
+		return;
+	copy_all_locked(inbox);
+	inbox->copied = false;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A message has met its receive: its bytes are copied to the application's buffers, and the
+ * receive completes.
+ *
+ * Under ep->lock they are copied only to memory that cannot make the thread wait: that of a pinned
+ * region whose descriptor was given, and pages that are known (base/known.h). All else is late: the
+ * thread that made progress copies it afterwards, without the lock, and what would have to wait for
+ * memory becomes a job of its own. So one buffer that is not there holds up no other. The agent
+ * copies nothing that is late itself.
+ */
+#ifndef MRF_EP_MSG_DELIVER_H
+#define MRF_EP_MSG_DELIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+#include "ep/msg/inbox.h"
+
+/* The buffers of a receive that has several, and their descriptors. */
+struct mrf_recv_more {
+	size_t count;
+	void **desc; /* NULL, or one per buffer; behind iov */
+	struct iovec iov[];
+};
+
+/* A receive that the application has posted. */
+struct mrf_recv {
+	struct mrf_match_recv match; /* or, if it is none, at match.all in inbox->free_recvs */
+	void *context;
+	void *buf;  /* the only buffer, unless there are more */
+	size_t len; /* of all buffers */
+	void *desc;
+	struct mrf_recv_more *more; /* NULL: there is at most one */
+	bool silent;
+};
+
+static inline struct mrf_recv *mrf_recv_of(struct mrf_match_recv *match)
+{
+	return mrf_container_of(match, struct mrf_recv, match);
+}
+
+/*
+ * The message, which is in no list, goes to recv, which is not posted: both are used up. ep->lock
+ * is held.
+ */
+void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+			struct mrf_message *message);
+/* The receive fails, with a sentence; it is not posted. ep->lock is held. */
+void mrf_deliver_error_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, int err, int code,
+			      const char *text);
+/* recv can be used again. ep->lock is held. */
+void mrf_recv_put_locked(struct mrf_inbox *inbox, struct mrf_recv *recv);
+
+/* Is anything late that no thread is at? ep->lock is held. */
+static inline bool mrf_deliver_has_late_locked(const struct mrf_inbox *inbox)
+{
+	return inbox && !mrf_list_empty(&inbox->late);
+}
+/*
+ * Copies all that is late; the agent has a job do it. If another thread is at it, that one goes on
+ * until there is nothing left. ep->lock is held, and left meanwhile.
+ */
+void mrf_deliver_late_locked(struct mrf_inbox *inbox);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "contract/budget.h"
+#include "ep/model/ep.h"
+#include "ep/msg/arrive.h"
+#include "ep/msg/deliver.h"
+#include "ep/msg/duty.h"
+
+static void watch_later(struct mrf_inbox *inbox)
+{
+	mrf_timer_set(inbox->ep->agent, &inbox->watch, MRF_DUTY_MS);
+}
+
+/* Sleeping threads are told of messages themselves. */
+static bool is_polled_locked(struct mrf_inbox *inbox)
+{
+	const struct mrf_ep *ep = inbox->ep;
+	bool polled = inbox->polled || mrf_wait_asleep(&ep->link_tx) ||
+		      mrf_wait_asleep(&ep->link_rx) || mrf_wait_asleep(&ep->link_snd) ||
+		      mrf_wait_asleep(&ep->link_rcv);
+
+	inbox->polled = false;
+	return polled;
+}
+
+/* Completions that are there already tell nobody. */
+static void begin_duty_locked(struct mrf_inbox *inbox)
+{
+	mrf_vcq_arm(inbox->vcq);
+	mrf_ep_watch_locked(inbox->ep);
+	mrf_arrive_poll_locked(inbox);
+	mrf_deliver_late_locked(inbox);
+}
+
+static void looked(struct mrf_timer *timer)
+{
+	struct mrf_inbox *inbox = mrf_container_of(timer, struct mrf_inbox, watch);
+	struct mrf_ep *ep = inbox->ep;
+
+	mrf_lock_take(&ep->lock);
+	inbox->on_duty = !is_polled_locked(inbox);
+	if (inbox->on_duty)
+		begin_duty_locked(inbox);
+	mrf_lock_release(&ep->lock);
+	if (!inbox->on_duty)
+		watch_later(inbox);
+}
+
+void mrf_duty_init(struct mrf_inbox *inbox)
+{
+	inbox->watch.over = looked;
+}
+
+void mrf_duty_begin(struct mrf_inbox *inbox)
+{
+	watch_later(inbox);
+}
+
+bool mrf_duty_goes_on_locked(struct mrf_inbox *inbox)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	if (!inbox->on_duty)
+		return false;
+	inbox->on_duty = !is_polled_locked(inbox);
+	if (!inbox->on_duty)
+		watch_later(inbox);
+	return inbox->on_duty;
+}
+
+void mrf_duty_end(struct mrf_inbox *inbox)
+{
+	mrf_timer_stop(inbox->ep->agent, &inbox->watch);
+}

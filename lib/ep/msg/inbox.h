@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an endpoint that was opened with FI_MSG has for messages: the receives that the application
+ * has posted and the messages that none of them takes (match/match.h); the ends of the lines that
+ * peers have dialled (inlets), and what is known of these peers (origins); the queue on which all
+ * that comes over lines completes, also what comes back over the lines of this side.
+ *
+ * It costs no queue and no pinned byte before the first line. The agent opens and closes; the rest
+ * is guarded by ep->lock, and done by whoever polls the endpoint's queues or counters. The agent
+ * takes that over where nobody polls (duty.h).
+ */
+#ifndef MRF_EP_MSG_INBOX_H
+#define MRF_EP_MSG_INBOX_H
+
+#include "base/addr.h"
+#include "base/idmap.h"
+#include "ep/msg/message.h"
+#include "ep/msg/shared.h"
+#include "loop/agent.h"
+#include "obj/cq.h"
+#include "proto/proto.h"
+
+struct mrf_ep;
+struct mrf_vconn;
+struct mrf_wc;
+
+/* Completions that the queue holds: of all slots, and of so many lines. */
+#define MRF_INBOX_CQ 16383
+/* ... of which a line takes, at either end. */
+#define MRF_LINE_PLACES (MRF_LINE_NOTES + 2)
+
+/* The work request of a note, of which a line has one at a time; its queue pair says which. */
+#define MRF_NOTE_ID 0u
+
+/* What is known of a sender, as long as it may come again. */
+struct mrf_origin {
+	struct mrf_list node;	 /* in inbox->origins: the one that was used last is the last */
+	struct mrf_inlet *inlet; /* NULL: it has no line now */
+	uint64_t ticket;
+	union mrf_addr addr; /* where its endpoint listens, as it says */
+	uint64_t next;	     /* frames that have come: the number of the next one */
+	uint64_t limit;	     /* it may not send that one yet */
+	uint64_t told;	     /* how many were taken, when it was last told */
+	unsigned held;	     /* of those that have come, whose slot is not posted again */
+	uint32_t window;
+	bool used_up; /* it has sent all that it may, since it was told */
+};
+
+/* The end of a line that a peer has dialled. */
+struct mrf_inlet {
+	struct mrf_inbox *inbox;
+	struct mrf_origin *origin;
+	struct mrf_vconn *vconn; /* for notes; NULL: nothing is sent any more */
+	uint32_t qpn;
+	struct mrf_list node; /* in inbox->inlets */
+	struct mrf_list due;  /* in inbox->due: a note has to be sent */
+	bool noting;	      /* one is on the way */
+	bool known;	      /* its initiator had a line before */
+	bool heard;	      /* something has come over it */
+	void *owner;	      /* who has opened it, for inbox->cut */
+	int wrong;	      /* -FI_E*: its initiator breaks the protocol, and is cut off */
+};
+
+struct mrf_inbox {
+	struct mrf_ep *ep;
+	/* A completion of one of our own lines; ep->lock is held. */
+	void (*heard)(struct mrf_ep *ep, const struct mrf_wc *wc);
+
+	struct mrf_match match;
+	struct mrf_list free_recvs; /* struct mrf_recv */
+	size_t kept; /* bytes of unexpected messages; up to keep_max, notes are sent */
+	size_t keep_max;
+	struct mrf_list late; /* struct mrf_message.late.node: to be copied without the lock */
+	bool copied;	      /* a thread is at them, in order: the others leave them alone */
+	struct mrf_job job;   /* the agent's, if it is that */
+	unsigned copying;     /* messages that threads are at, and that job */
+
+	struct mrf_vcq *vcq; /* NULL before the first line, ours or a peer's */
+	unsigned places;     /* in it, of lines */
+	struct mrf_slots slots;
+	bool growing;		 /* the agent is to make more */
+	struct mrf_idmap by_qpn; /* struct mrf_inlet */
+	struct mrf_list inlets;
+	struct mrf_inlet *last; /* of the last frame, and most likely of the next */
+	unsigned windows;	/* the sum of all inlets' */
+	struct mrf_list due;	/* struct mrf_inlet.due */
+	struct mrf_list origins;
+	unsigned norigins;
+
+	struct mrf_kick kick; /* the agent is to look for inlets to cut off, and at growing */
+	void (*cut)(
+		struct mrf_inlet *inlet); /* called for each of them by the agent, no lock held */
+	struct mrf_timer watch;		  /* agent thread: duty.h */
+	bool polled;			  /* since the agent last looked */
+	bool on_duty;			  /* nobody does: the agent */
+};
+
+/* All of them with ep->lock held. */
+
+/* Peers may have to be told: an unexpected message is gone, or a slot was posted again. */
+void mrf_inbox_tell_locked(struct mrf_inbox *inbox);
+/* The same for one of them, as soon as half of its window has been taken. */
+void mrf_inbox_tell_one_locked(struct mrf_inlet *inlet);
+/* The agent makes more slots if windows need them. */
+void mrf_inbox_ask_for_slots_locked(struct mrf_inbox *inbox);
+/* The slot is no longer needed. */
+void mrf_inbox_give_slot_locked(struct mrf_inbox *inbox, struct mrf_slot *slot);
+
+#endif

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/param.h"
+#include "contract/budget.h"
+#include "ep/model/ep.h"
+#include "ep/msg/arrive.h"
+#include "ep/msg/duty.h"
+#include "ep/msg/lines.h"
+#include "ep/msg/recv.h"
+#include "loop/agent_calls.h"
+#include "proto/frame.h"
+#include "verbs/vdev.h"
+#include "verbs/vqp.h"
+
+/* Notes that a queue pair sends: the one on the way. */
+#define SENDS 4
+
+/* --- the queue ------------------------------------------------------------------------ */
+
+/* Sleepers and the agent learn of it through the descriptor of the endpoint's other queue. */
+static int open_queue(struct mrf_inbox *inbox)
+{
+	struct mrf_ep *ep = inbox->ep;
+	size_t depth = mrf_min(MRF_INBOX_CQ, mrf_vdev_limits(ep->domain->vdev)->max_cqe);
+	struct mrf_vcq *vcq;
+	int ret;
+
+	if (inbox->vcq)
+		return 0;
+	ret = mrf_vcq_open_beside(ep->scq, depth, &vcq);
+	if (ret)
+		return ret;
+	mrf_lock_take(&ep->lock);
+	inbox->vcq = vcq;
+	ep->lines = inbox;
+	/* A thread may be asleep already. */
+	mrf_vcq_arm(vcq);
+	mrf_lock_release(&ep->lock);
+	mrf_duty_begin(inbox);
+	return 0;
+}
+
+int mrf_inbox_take_places(struct mrf_inbox *inbox)
+{
+	unsigned most = mrf_min(MRF_INBOX_CQ, mrf_vdev_limits(inbox->ep->domain->vdev)->max_cqe);
+	int ret = open_queue(inbox);
+
+	if (ret)
+		return ret;
+	if (inbox->places + MRF_LINE_PLACES + MRF_SLOTS_MAX > most)
+		return -FI_ENOSPC;
+	inbox->places += MRF_LINE_PLACES;
+	return 0;
+}
+
+void mrf_inbox_give_places(struct mrf_inbox *inbox)
+{
+	inbox->places -= MRF_LINE_PLACES;
+}
+
+/* --- origins -------------------------------------------------------------------------- */
+
+static struct mrf_origin *find_origin_locked(const struct mrf_inbox *inbox, uint64_t ticket)
+{
+	mrf_list_each (node, &inbox->origins) {
+		struct mrf_origin *origin = mrf_list_entry(node, struct mrf_origin, node);
+
+		if (origin->ticket == ticket)
+			return origin;
+	}
+	return NULL;
+}
+
+static void forget_origin_locked(struct mrf_inbox *inbox, struct mrf_origin *origin)
+{
+	mrf_list_del(&origin->node);
+	inbox->norigins--;
+	free(origin);
+}
+
+/* Those that were used longest ago and have no line make room. */
+static void forget_oldest_locked(struct mrf_inbox *inbox)
+{
+	mrf_list_each_safe (node, &inbox->origins) {
+		struct mrf_origin *origin = mrf_list_entry(node, struct mrf_origin, node);
+
+		if (inbox->norigins <= MRF_ORIGINS)
+			return;
+		if (!origin->inlet && !origin->held)
+			forget_origin_locked(inbox, origin);
+	}
+}
+
+/* NULL: there is no memory. */
+static struct mrf_origin *new_origin_locked(struct mrf_inbox *inbox, const struct mrf_vconn *vconn,
+					    const struct mrf_hello *hello)
+{
+	struct mrf_origin *origin = calloc(1, sizeof(*origin));
+
+	if (!origin)
+		return NULL;
+	origin->ticket = hello->ticket;
+	mrf_vconn_peer_addr(vconn, &origin->addr);
+	mrf_addr_set_port(&origin->addr, (uint16_t)(hello->flags >> MRF_HELLO_PORT_SHIFT));
+	mrf_list_add_tail(&origin->node, &inbox->origins);
+	inbox->norigins++;
+	forget_oldest_locked(inbox);
+	return origin;
+}
+
+/* --- inlets --------------------------------------------------------------------------- */
+
+/* Called for a new line: what its initiator may send, from the next frame on. */
+static void begin_window_locked(struct mrf_inlet *inlet)
+{
+	struct mrf_origin *origin = inlet->origin;
+
+	origin->inlet = inlet;
+	origin->window = MRF_WINDOW_FIRST;
+	origin->told = origin->next;
+	origin->limit = origin->next + origin->window;
+	origin->used_up = false;
+	inlet->inbox->windows += origin->window;
+	mrf_inbox_ask_for_slots_locked(inlet->inbox);
+}
+
+static int create_inlet_qp(struct mrf_inlet *inlet, struct mrf_vconn *vconn)
+{
+	struct mrf_inbox *inbox = inlet->inbox;
+	const struct mrf_vqp_attr attr = { .pd = inbox->ep->domain->pd,
+					   .send_cq = inbox->vcq,
+					   .recv_cq = inbox->vcq,
+					   .send_depth = SENDS,
+					   .send_sge = 1,
+					   .max_inline = MRF_FRAME_MAX_BACK,
+					   .srq = inbox->slots.srq,
+					   .sends_only = true };
+	int ret = mrf_vconn_create_qp(vconn, &attr);
+
+	if (!ret)
+		inlet->qpn = mrf_vconn_qpn(vconn);
+	return ret;
+}
+
+/* Finds or makes its origin, and shows the inlet to pollers. -FI_ENOMEM. */
+static int show_inlet(struct mrf_inlet *inlet, struct mrf_vconn *vconn,
+		      const struct mrf_hello *hello)
+{
+	struct mrf_inbox *inbox = inlet->inbox;
+	int ret = -FI_ENOMEM;
+
+	mrf_lock_take(&inbox->ep->lock);
+	inlet->origin = find_origin_locked(inbox, hello->ticket);
+	inlet->known = inlet->origin;
+	if (!inlet->known)
+		inlet->origin = new_origin_locked(inbox, vconn, hello);
+	if (inlet->origin)
+		ret = mrf_idmap_insert(&inbox->by_qpn, inlet->qpn, inlet);
+	if (!ret) {
+		inlet->vconn = vconn;
+		mrf_list_add_tail(&inlet->node, &inbox->inlets);
+		begin_window_locked(inlet);
+	}
+	mrf_lock_release(&inbox->ep->lock);
+	return ret;
+}
+
+/* What all lines need. */
+static int open_slots(struct mrf_inbox *inbox)
+{
+	return inbox->slots.srq ? 0 : mrf_slots_open(&inbox->slots, inbox->ep->domain->pd);
+}
+
+/* Everything of the inlet but its place in the queue. */
+static int equip(struct mrf_inlet *inlet, struct mrf_vconn *vconn, const struct mrf_hello *hello,
+		 enum mrf_full *full)
+{
+	int ret;
+
+	*full = MRF_FULL_LOCKED;
+	ret = open_slots(inlet->inbox);
+	if (ret)
+		return ret;
+	*full = MRF_FULL_QP;
+	ret = create_inlet_qp(inlet, vconn);
+	if (ret)
+		return ret;
+	*full = MRF_FULL_MEMORY;
+	ret = show_inlet(inlet, vconn, hello);
+	if (ret)
+		mrf_vconn_destroy_qp(vconn);
+	return ret;
+}
+
+int mrf_inlet_open(struct mrf_inbox *inbox, struct mrf_vconn *vconn, const struct mrf_hello *hello,
+		   enum mrf_full *full, struct mrf_inlet **out)
+{
+	struct mrf_inlet *inlet = calloc(1, sizeof(*inlet));
+	int ret;
+
+	*full = MRF_FULL_MEMORY;
+	if (!inlet)
+		return -FI_ENOMEM;
+	inlet->inbox = inbox;
+	mrf_list_init(&inlet->due);
+	*full = MRF_FULL_CQ;
+	ret = mrf_inbox_take_places(inbox);
+	if (ret)
+		goto err_free;
+	ret = equip(inlet, vconn, hello, full);
+	if (ret)
+		goto err_places;
+	*out = inlet;
+	return 0;
+
+err_places:
+	mrf_inbox_give_places(inbox);
+err_free:
+	free(inlet);
+	return ret;
+}
+
+void mrf_inlet_welcome(const struct mrf_inlet *inlet, struct mrf_welcome *welcome)
+{
+	struct mrf_ep *ep = inlet->inbox->ep;
+
+	mrf_lock_take(&ep->lock);
+	welcome->flags |= MRF_WELCOME_LINE | (inlet->known ? MRF_WELCOME_KNOWN : 0);
+	welcome->line = (struct mrf_welcome_line){ .slot = MRF_LINE_SLOT,
+						   .window = inlet->origin->window,
+						   .kinds = MRF_LINE_MSG,
+						   .taken = inlet->origin->next };
+	mrf_lock_release(&ep->lock);
+}
+
+bool mrf_inlet_heard(struct mrf_inlet *inlet)
+{
+	bool heard;
+
+	mrf_lock_take(&inlet->inbox->ep->lock);
+	heard = inlet->heard;
+	mrf_lock_release(&inlet->inbox->ep->lock);
+	return heard;
+}
+
+void mrf_inlet_shut(struct mrf_inlet *inlet)
+{
+	mrf_lock_take(&inlet->inbox->ep->lock);
+	inlet->vconn = NULL;
+	mrf_list_del(&inlet->due);
+	mrf_lock_release(&inlet->inbox->ep->lock);
+}
+
+static void forget_inlet_locked(struct mrf_inlet *inlet)
+{
+	struct mrf_inbox *inbox = inlet->inbox;
+	struct mrf_origin *origin = inlet->origin;
+
+	mrf_idmap_remove(&inbox->by_qpn, inlet->qpn);
+	if (inbox->last == inlet)
+		inbox->last = NULL;
+	mrf_list_del(&inlet->node);
+	mrf_list_del(&inlet->due);
+	inbox->windows -= origin->window;
+	origin->inlet = NULL;
+	mrf_list_del(&origin->node);
+	mrf_list_add_tail(&origin->node, &inbox->origins);
+	forget_oldest_locked(inbox);
+}
+
+void mrf_inlet_end(struct mrf_inlet *inlet)
+{
+	struct mrf_inbox *inbox = inlet->inbox;
+	struct mrf_ep *ep = inbox->ep;
+
+	mrf_lock_take(&ep->lock);
+	mrf_arrive_poll_locked(inbox);
+	forget_inlet_locked(inlet);
+	mrf_lock_release(&ep->lock);
+	mrf_inbox_give_places(inbox);
+	free(inlet);
+}
+
+/* --- the agent looks ------------------------------------------------------------------ */
+
+static struct mrf_inlet *wrong_one(struct mrf_inbox *inbox)
+{
+	struct mrf_inlet *found = NULL;
+
+	mrf_lock_take(&inbox->ep->lock);
+	mrf_list_each (node, &inbox->inlets) {
+		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
+
+		if (inlet->wrong && inlet->vconn)
+			found = inlet;
+	}
+	mrf_lock_release(&inbox->ep->lock);
+	return found;
+}
+
+/* Where there is no room for more, there are none; until the next line nobody asks again. */
+static void grow_slots(struct mrf_inbox *inbox)
+{
+	struct mrf_slots_chunk *chunk;
+	int ret;
+
+	if (inbox->slots.count >= inbox->slots.max)
+		return;
+	ret = mrf_slots_make(&inbox->slots, &chunk);
+	mrf_lock_take(&inbox->ep->lock);
+	if (ret)
+		inbox->slots.max = inbox->slots.count;
+	else
+		mrf_slots_add_locked(&inbox->slots, chunk);
+	inbox->growing = !ret && inbox->windows > inbox->slots.count &&
+			 inbox->slots.count < inbox->slots.max;
+	mrf_lock_release(&inbox->ep->lock);
+}
+
+static void looked_at(struct mrf_kick *kick)
+{
+	struct mrf_inbox *inbox = mrf_container_of(kick, struct mrf_inbox, kick);
+	struct mrf_inlet *inlet;
+
+	while ((inlet = wrong_one(inbox))) {
+		mrf_inlet_shut(inlet);
+		inbox->cut(inlet);
+	}
+	while (inbox->growing)
+		grow_slots(inbox);
+}
+
+/* --- made and freed ------------------------------------------------------------------- */
+
+int mrf_inbox_new(struct mrf_ep *ep, void (*heard)(struct mrf_ep *ep, const struct mrf_wc *wc),
+		  void (*cut)(struct mrf_inlet *inlet))
+{
+	struct mrf_inbox *inbox = calloc(1, sizeof(*inbox));
+	int ret;
+
+	if (!inbox)
+		return -FI_ENOMEM;
+	ret = mrf_match_init(&inbox->match);
+	if (ret) {
+		free(inbox);
+		return ret;
+	}
+	inbox->ep = ep;
+	inbox->heard = heard;
+	inbox->cut = cut;
+	inbox->keep_max = (size_t)mrf_param_int(MRF_PARAM_UNEXPECTED) << 10;
+	mrf_list_init(&inbox->free_recvs);
+	mrf_list_init(&inbox->late);
+	mrf_list_init(&inbox->inlets);
+	mrf_list_init(&inbox->due);
+	mrf_list_init(&inbox->origins);
+	mrf_list_init(&inbox->kick.node);
+	inbox->kick.look = looked_at;
+	mrf_idmap_init(&inbox->by_qpn);
+	mrf_duty_init(inbox);
+	ep->inbox = inbox;
+	return 0;
+}
+
+void mrf_inbox_free(struct mrf_inbox *inbox)
+{
+	struct mrf_list *node;
+
+	if (!inbox)
+		return;
+	mrf_recv_drop_all(inbox);
+	mrf_match_fini(&inbox->match);
+	mrf_slots_close(&inbox->slots);
+	if (inbox->vcq)
+		mrf_vcq_close(inbox->vcq);
+	while ((node = mrf_list_pop(&inbox->origins)))
+		free(mrf_list_entry(node, struct mrf_origin, node));
+	mrf_idmap_fini(&inbox->by_qpn);
+	free(inbox);
+}

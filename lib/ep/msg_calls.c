@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fi_msg(3): arguments become requests. All checks of them are here, except the address and the
+ * descriptors of sends, which tx/entry.h and buf/local.h look at.
+ */
+#include <rdma/fi_errno.h>
+#include "base/iov.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "buf/local.h"
+#include "ep/checks.h"
+#include "ep/ep_ops.h"
+#include "ep/msg/recv.h"
+#include "ep/tx/send_op.h"
+
+#define SEND_FLAGS                                                                         \
+	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
+	 FI_REMOTE_CQ_DATA)
+/* What fi_msg(3) has for sends, and what is not done yet. */
+#define SEND_LATER (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE | FI_FENCE)
+/* The data are where they belong when a receive completes, which is more than is asked for. */
+#define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE)
+
+static int check_way(struct mrf_ep *ep, uint64_t way, const char *call)
+{
+	int ret = mrf_obj_check(&ep->obj, call);
+
+	if (!ret)
+		ret = mrf_check_enabled(ep, call);
+	if (ret || ep->caps & way)
+		return ret;
+	return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4070,
+			  "%s: the endpoint was opened without %s", call,
+			  way == FI_SEND ? "FI_SEND" : "FI_RECV");
+}
+
+/* --- sends ------------------------------------------------------------------------------ */
+
+/* A send that completed earlier than asked for would be worse than one that is refused. */
+static int check_send_flags(const char *call, uint64_t flags)
+{
+	int ret = mrf_check_flags(call, flags, SEND_FLAGS | SEND_LATER);
+	uint64_t later = flags & SEND_LATER;
+	char names[128];
+
+	if (ret || !later)
+		return ret;
+	return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4071,
+			  "%s: %s is not offered for messages yet, neither by call nor among the "
+			  "operation flags of the endpoint",
+			  call, mrf_names_bits(&mrf_names_op_flags, later, names, sizeof(names)));
+}
+
+static int check_send_length(const char *call, uint64_t flags, size_t len)
+{
+	int ret = mrf_check_injected(call, flags, len);
+
+	if (!ret && len > MRF_SEND_MAX)
+		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4072,
+				  "%s: %zu bytes: messages of more than %d bytes are not offered "
+				  "yet; max_msg_size is larger because it is that of reads and "
+				  "writes, too",
+				  call, len, MRF_SEND_MAX);
+	return ret;
+}
+
+/* Host to host is all that frames do. */
+static int check_no_device(struct mrf_ep *ep, const char *call, const struct iovec *iov,
+			   void **desc, size_t count)
+{
+	const struct mrf_local_req local = { .iov = iov, .desc = desc, .count = count };
+
+	if (!(ep->domain->space.mode & FI_MR_HMEM) || !desc || !mrf_stage_needed(&ep->buf, &local))
+		return 0;
+	return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4327,
+			  "%s: messages from or to memory of a device are not offered yet", call);
+}
+
+static ssize_t submit_send(struct fid_ep *fid, const char *call, struct mrf_req *req)
+{
+	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
+	int ret = check_way(ep, FI_SEND, call);
+
+	if (!ret)
+		ret = check_send_flags(call, req->flags);
+	if (!ret)
+		ret = mrf_check_iov(call, req->iov, req->count);
+	if (!ret)
+		ret = check_send_length(call, req->flags, mrf_iov_total(req->iov, req->count));
+	if (!ret)
+		ret = check_no_device(ep, call, req->iov, req->desc, req->count);
+	if (ret)
+		return ret;
+	req->type = &mrf_op_send;
+	return mrf_send_submit(ep, req);
+}
+
+static uint64_t send_flags(struct fid_ep *fid)
+{
+	return mrf_ep_of(&fid->fid)->op_flags;
+}
+
+/* Sends one buffer, with what req has beside it. */
+static ssize_t send_one(struct fid_ep *ep, const char *call, const void *buf, size_t len,
+			void *desc, struct mrf_req *req)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	req->iov = &iov;
+	req->desc = &desc;
+	req->count = 1;
+	return submit_send(ep, call, req);
+}
+
+static ssize_t msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr,
+			void *context)
+{
+	struct mrf_req req = { .addr = addr, .context = context, .flags = send_flags(ep) };
+
+	return send_one(ep, "fi_send", buf, len, desc, &req);
+}
+
+static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t addr, void *context)
+{
+	struct mrf_req req = { .iov = iov,
+			       .desc = desc,
+			       .count = count,
+			       .addr = addr,
+			       .context = context,
+			       .flags = send_flags(ep) };
+
+	return submit_send(ep, "fi_sendv", &req);
+}
+
+static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	struct mrf_req req = { .flags = flags };
+	int ret = mrf_check_msg("fi_sendmsg", msg);
+
+	if (ret)
+		return ret;
+	req.iov = msg->msg_iov;
+	req.desc = msg->desc;
+	req.count = msg->iov_count;
+	req.addr = msg->addr;
+	req.context = msg->context;
+	req.data = msg->data;
+	return submit_send(ep, "fi_sendmsg", &req);
+}
+
+static ssize_t msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
+{
+	struct mrf_req req = { .addr = addr, .flags = FI_INJECT, .silent = true };
+
+	return send_one(ep, "fi_inject", buf, len, NULL, &req);
+}
+
+static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+			    uint64_t data, fi_addr_t addr, void *context)
+{
+	struct mrf_req req = { .addr = addr,
+			       .context = context,
+			       .data = data,
+			       .flags = send_flags(ep) | FI_REMOTE_CQ_DATA };
+
+	return send_one(ep, "fi_senddata", buf, len, desc, &req);
+}
+
+static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+			      fi_addr_t addr)
+{
+	struct mrf_req req = {
+		.addr = addr, .data = data, .flags = FI_INJECT | FI_REMOTE_CQ_DATA, .silent = true
+	};
+
+	return send_one(ep, "fi_injectdata", buf, len, NULL, &req);
+}
+
+/* --- receives --------------------------------------------------------------------------- */
+
+static int check_recv_descs(struct mrf_ep *ep, const char *call, const struct mrf_recv_req *req)
+{
+	const struct mrf_local_req local = { .iov = req->iov,
+					     .desc = req->desc,
+					     .count = req->count,
+					     .arrives = true,
+					     .message = true };
+
+	return mrf_local_check(&ep->buf, &local, call, MRF_LOCAL_MISSING);
+}
+
+static ssize_t submit_recv(struct fid_ep *fid, const char *call, struct mrf_recv_req *req,
+			   uint64_t flags)
+{
+	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
+	int ret = check_way(ep, FI_RECV, call);
+
+	if (!ret)
+		ret = mrf_check_flags(call, flags, RECV_FLAGS);
+	if (!ret)
+		ret = mrf_check_iov(call, req->iov, req->count);
+	if (!ret)
+		ret = check_recv_descs(ep, call, req);
+	if (!ret)
+		ret = check_no_device(ep, call, req->iov, req->desc, req->count);
+	if (ret)
+		return ret;
+	req->silent = ep->rx_selective && !(flags & FI_COMPLETION);
+	return mrf_recv_post(ep, req);
+}
+
+static uint64_t recv_flags(struct fid_ep *fid)
+{
+	return mrf_ep_of(&fid->fid)->rx_flags;
+}
+
+static ssize_t msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from,
+			void *context)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct mrf_recv_req req = {
+		.iov = &iov, .desc = &desc, .count = 1, .from = from, .context = context
+	};
+
+	return submit_recv(ep, "fi_recv", &req, recv_flags(ep));
+}
+
+static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t from, void *context)
+{
+	struct mrf_recv_req req = {
+		.iov = iov, .desc = desc, .count = count, .from = from, .context = context
+	};
+
+	return submit_recv(ep, "fi_recvv", &req, recv_flags(ep));
+}
+
+static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	struct mrf_recv_req req;
+	int ret = mrf_check_msg("fi_recvmsg", msg);
+
+	if (ret)
+		return ret;
+	req = (struct mrf_recv_req){ .iov = msg->msg_iov,
+				     .desc = msg->desc,
+				     .count = msg->iov_count,
+				     .from = msg->addr,
+				     .context = msg->context };
+	return submit_recv(ep, "fi_recvmsg", &req, flags);
+}
+
+struct fi_ops_msg mrf_ep_msg_ops = {
+	.size = sizeof(struct fi_ops_msg),
+	.recv = msg_recv,
+	.recvv = msg_recvv,
+	.recvmsg = msg_recvmsg,
+	.send = msg_send,
+	.sendv = msg_sendv,
+	.sendmsg = msg_sendmsg,
+	.inject = msg_inject,
+	.senddata = msg_senddata,
+	.injectdata = msg_injectdata,
+};

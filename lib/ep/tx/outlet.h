@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines at their initiator; ep->lock held. */
+#ifndef MRF_EP_TX_OUTLET_H
+#define MRF_EP_TX_OUTLET_H
+
+#include "ep/model/peer.h"
+
+/*
+ * May the next message of this peer be posted? If not, a note will say when, and the peer is
+ * probed meanwhile.
+ */
+bool mrf_outlet_lets_locked(struct mrf_peer *peer);
+/* The target has welcomed a new line, and what was in doubt is settled. */
+void mrf_outlet_begins_locked(struct mrf_peer *peer, const struct mrf_welcome_line *line);
+/* Does a message of this peer wait for the target? */
+bool mrf_outlet_waits_locked(const struct mrf_peer *peer);
+/* Asks the peer's machine whether it is there. There is room on the connection. */
+void mrf_outlet_probe_locked(struct mrf_conn *conn);
+
+#endif

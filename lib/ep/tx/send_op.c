@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fi_errno.h>
+#include "ep/link/conn.h"
+#include "ep/tx/entry.h"
+#include "ep/tx/send_op.h"
+#include "proto/frame.h"
+
+_Static_assert(MRF_SEND_MAX == MRF_LINE_DATA, "a message is one frame");
+
+/*
+ * A frame is one work request, with a head that stays in the line's memory until it is back. What
+ * has been copied into the operation goes inline, and the head with it.
+ */
+static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	struct mrf_conn *conn = peer->conn;
+	struct mrf_sge sge[MRF_LOCAL_SGE + 1];
+	struct mrf_vwr wr = { .op = MRF_VWR_SEND,
+			      .sge = sge,
+			      .is_inline = op->local.kind == MRF_LOCAL_INLINE || !op->total };
+	const struct mrf_frame_message frame = { .flags = op->send.cq_data ? MRF_FRAME_CQ_DATA : 0,
+						 .number = (uint32_t)peer->line.posted,
+						 .cq_data = op->imm.data };
+	uint64_t len = op->total;
+	uint8_t *head = mrf_conn_head(conn);
+	int ret;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (op->total + MRF_FRAME_MESSAGE_MAX > peer->line.slot)
+		return -FI_EMSGSIZE;
+	sge[0] = (struct mrf_sge){ .addr = (uintptr_t)head,
+				   .len = (uint32_t)mrf_frame_message_encode(&frame, head),
+				   .lkey = conn->slots_mr.lkey };
+	wr.nsge = 1 + mrf_local_sges(&op->local, 0, &len, sge + 1, MRF_LOCAL_SGE);
+	if (len != op->total)
+		return -FI_EIO;
+	ret = mrf_conn_post_locked(conn, &wr, op, len, len);
+	if (ret)
+		return ret;
+	op->pos = op->total;
+	op->imm.posted = true;
+	op->psn.from = (uint32_t)peer->line.posted++;
+	op->psn.to = op->psn.from + 1;
+	return 0;
+}
+
+const struct mrf_op_type mrf_op_send = {
+	.kind = MRF_OP_SEND,
+	.call = "fi_send",
+	.data = true, /* the frame itself, which a message of no bytes has, too */
+	.post = post_frame_locked,
+};
+
+int mrf_send_submit(struct mrf_ep *ep, const struct mrf_req *req)
+{
+	struct mrf_op *op;
+	int ret = mrf_entry_begin(ep, MRF_CONN_LINE, req->addr, &op);
+
+	if (ret)
+		return ret;
+	ret = mrf_entry_fill(ep, req, op);
+	op->send.cq_data = op->imm.has;
+	op->imm.has = true;
+	return mrf_entry_start(ep, MRF_CONN_LINE, req->addr, op, ret);
+}

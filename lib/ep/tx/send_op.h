@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A message as an operation: one frame over the line to its peer. */
+#ifndef MRF_EP_TX_SEND_OP_H
+#define MRF_EP_TX_SEND_OP_H
+
+#include "ep/model/op.h"
+
+extern const struct mrf_op_type mrf_op_send;
+
+/* The most bytes that one message may have: what goes into one frame. */
+#define MRF_SEND_MAX 16384
+
+/*
+ * Starts a message whose arguments have been checked: req->rma_count is 0. Errors as
+ * mrf_entry_begin and mrf_local_take. No lock is held.
+ */
+int mrf_send_submit(struct mrf_ep *ep, const struct mrf_req *req);
+
+#endif

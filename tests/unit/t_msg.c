@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages of fi_msg(3) between two endpoints on the fake fabric: what a receive gets, whichever
+ * comes first; windows; lines that break; peers that break the protocol.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "ep_fixture.h"
+#include "ep/msg/inbox.h"
+#include "proto/frame.h"
+
+#define MAX 16384u
+#define SEND_FLAGS (FI_MSG | FI_SEND)
+#define RECV_FLAGS (FI_MSG | FI_RECV)
+
+static struct node a, b;
+static fi_addr_t to, back;
+static uint8_t *out, *in;
+static struct fid_mr *out_mr, *in_mr; /* with FI_MR_LOCAL */
+
+static void nodes_open(const struct node_opt *opt)
+{
+	node_open(&a, opt);
+	node_open(&b, opt);
+	to = node_insert(&a, &b);
+	back = node_insert(&b, &a);
+	out = pages(64 * MAX);
+	in = pages(64 * MAX);
+	out_mr = in_mr = NULL;
+	fill(out, 64 * MAX, 3);
+	/* Pages that are there: what has to wait for its page may complete later. */
+	memset(in, 0, 64 * MAX);
+	if (opt && opt->mr_mode & FI_MR_LOCAL) {
+		out_mr = node_reg(&a, out, 64 * MAX, FI_SEND, 1);
+		in_mr = node_reg(&b, in, 64 * MAX, FI_RECV, 2);
+	}
+}
+
+static void nodes_close(void)
+{
+	if (out_mr)
+		must_close(&out_mr->fid);
+	if (in_mr)
+		must_close(&in_mr->fid);
+	node_close(&a);
+	node_close(&b);
+}
+
+static void *desc_of(struct fid_mr *mr)
+{
+	return mr ? fi_mr_desc(mr) : NULL;
+}
+
+static void send_at(size_t at, size_t len)
+{
+	ck_assert_int_eq(fi_send(a.ep, out + at, len, desc_of(out_mr), to, out + at), 0);
+}
+
+static void recv_at(size_t at, size_t len)
+{
+	ck_assert_int_eq(fi_recv(b.ep, in + at, len, desc_of(in_mr), FI_ADDR_UNSPEC, in + at), 0);
+}
+
+static void want_sent(size_t at)
+{
+	struct fi_cq_data_entry entry = want_ok(&a, out + at);
+
+	ck_assert_uint_eq(entry.flags, SEND_FLAGS);
+}
+
+static void want_got(size_t at, size_t len)
+{
+	struct fi_cq_data_entry entry = want_ok(&b, in + at);
+
+	ck_assert_uint_eq(entry.flags, RECV_FLAGS);
+	ck_assert_uint_eq(entry.len, len);
+	ck_assert(!memcmp(in + at, out + at, len));
+}
+
+static struct mrf_inbox *inbox(const struct node *n)
+{
+	return node_ep(n)->inbox;
+}
+
+/* The sum of the windows of all lines to it; 0: there are none. */
+static unsigned windows(const struct node *n)
+{
+	unsigned sum;
+
+	mrf_lock_take(&node_ep(n)->lock);
+	sum = inbox(n)->windows;
+	mrf_lock_release(&node_ep(n)->lock);
+	return sum;
+}
+
+/* --- what arrives ----------------------------------------------------------------------- */
+
+static const int modes[] = { 0, FI_MR_ALLOCATED, FI_MR_LOCAL | FI_MR_ALLOCATED };
+static const size_t sizes[] = { 0, 1, 8, 104, 105, 256, 257, 4096, 4097, MAX };
+
+START_TEST(a_receive_gets_what_was_sent)
+{
+	size_t i, at = 0;
+
+	nodes_open(&(struct node_opt){ .mr_mode = modes[_i] });
+	for (i = 0; i < MRF_ARRAY_SIZE(sizes); i++, at += MAX) {
+		recv_at(at, sizes[i]);
+		send_at(at, sizes[i]);
+		want_got(at, sizes[i]);
+		want_sent(at);
+	}
+	nodes_close();
+}
+END_TEST
+
+START_TEST(a_message_waits_for_its_receive)
+{
+	size_t i, at = 0;
+
+	nodes_open(&(struct node_opt){ .mr_mode = modes[_i] });
+	for (i = 0; i < MRF_ARRAY_SIZE(sizes); i++, at += MAX)
+		send_at(at, sizes[i]);
+	for (i = 0, at = 0; i < MRF_ARRAY_SIZE(sizes); i++, at += MAX)
+		want_sent(at);
+	for (i = 0, at = 0; i < MRF_ARRAY_SIZE(sizes); i++, at += MAX) {
+		recv_at(at, sizes[i]);
+		want_got(at, sizes[i]);
+	}
+	ck_assert_uint_eq(inbox(&b)->kept, 0);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(many_more_than_a_window_arrive_in_order)
+{
+	unsigned i, n = 1000, got = 0, sent = 0;
+	struct fi_cq_data_entry entry;
+
+	nodes_open(NULL);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(fi_recv(b.ep, in + 8 * i, 8, NULL, FI_ADDR_UNSPEC, in + 8 * i), 0);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(fi_send(a.ep, out + 8 * i, 8, NULL, to, out + 8 * i), 0);
+	while (got < n || sent < n) {
+		if (fi_cq_read(b.cq, &entry, 1) == 1)
+			ck_assert_ptr_eq(entry.op_context, in + 8 * got++);
+		if (fi_cq_read(a.cq, &entry, 1) == 1)
+			ck_assert_ptr_eq(entry.op_context, out + 8 * sent++);
+	}
+	ck_assert(!memcmp(in, out, 8 * n));
+	nodes_close();
+}
+END_TEST
+
+START_TEST(data_come_with_a_message)
+{
+	struct fi_cq_data_entry entry;
+
+	nodes_open(NULL);
+	recv_at(0, 8);
+	recv_at(8, 8);
+	ck_assert_int_eq(fi_senddata(a.ep, out, 8, NULL, 0x12345678, to, out), 0);
+	ck_assert_int_eq(fi_injectdata(a.ep, out + 8, 8, 77, to), 0);
+	entry = want_ok(&b, in);
+	ck_assert_uint_eq(entry.flags, RECV_FLAGS | FI_REMOTE_CQ_DATA);
+	ck_assert_uint_eq(entry.data, 0x12345678);
+	entry = want_ok(&b, in + 8);
+	ck_assert_uint_eq(entry.data, 77);
+	ck_assert(!memcmp(in, out, 16));
+	want_sent(0);
+	want_none(&a);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(injected_bytes_may_change_at_once)
+{
+	uint8_t bytes[256];
+
+	nodes_open(NULL);
+	memcpy(bytes, out, sizeof(bytes));
+	recv_at(0, 256);
+	ck_assert_int_eq(fi_inject(a.ep, bytes, 256, to), 0);
+	memset(bytes, 0, sizeof(bytes));
+	want_got(0, 256);
+	want_none(&a);
+	nodes_close();
+}
+END_TEST
+
+/* Into as many, of other lengths. */
+START_TEST(many_buffers_are_one_message)
+{
+	struct iovec from[128], into[128];
+	void *from_desc[128], *into_desc[128];
+	size_t i, at;
+
+	nodes_open(&(struct node_opt){ .mr_mode = modes[_i] });
+	for (i = 0, at = 0; i < 128; at += i++) {
+		from[i] = (struct iovec){ out + at, i };
+		from_desc[i] = desc_of(out_mr);
+		into_desc[i] = desc_of(in_mr);
+	}
+	for (i = 0; i < 128; i++)
+		into[i] = (struct iovec){ in + 64 * i, 64 };
+	ck_assert_int_eq(fi_recvv(b.ep, into, into_desc, 128, FI_ADDR_UNSPEC, in), 0);
+	ck_assert_int_eq(fi_sendv(a.ep, from, from_desc, 128, to, out), 0);
+	want_got(0, at);
+	want_sent(0);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(an_endpoint_sends_to_itself)
+{
+	fi_addr_t self;
+	struct fi_cq_data_entry entry;
+	uint8_t got[8];
+	unsigned i;
+
+	nodes_open(NULL);
+	self = node_insert(&a, &a);
+	ck_assert_int_eq(fi_recv(a.ep, got, 8, NULL, FI_ADDR_UNSPEC, got), 0);
+	ck_assert_int_eq(fi_send(a.ep, out, 8, NULL, self, out), 0);
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(fi_cq_sread(a.cq, &entry, 1, NULL, LONG_MS), 1);
+	ck_assert(!memcmp(got, out, 8));
+	nodes_close();
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_cut)
+{
+	struct fi_cq_err_entry e = { 0 };
+	struct fi_cq_data_entry entry;
+
+	nodes_open(NULL);
+	recv_at(0, 5);
+	send_at(0, 8);
+	ck_assert_int_eq(fi_cq_sread(b.cq, &entry, 1, NULL, LONG_MS), -FI_EAVAIL);
+	ck_assert_int_eq(fi_cq_readerr(b.cq, &e, 0), 1);
+	ck_assert_int_eq(e.err, FI_ETRUNC);
+	ck_assert_ptr_eq(e.op_context, in);
+	ck_assert_uint_eq(e.len, 5);
+	ck_assert_uint_eq(e.olen, 3);
+	ck_assert(!memcmp(in, out, 5) && !in[5]);
+	want_sent(0);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(a_receive_is_canceled_once)
+{
+	nodes_open(NULL);
+	recv_at(0, 8);
+	recv_at(8, 8);
+	ck_assert_int_eq(fi_cancel(&b.ep->fid, in + 8), 0);
+	want_err(&b, in + 8, FI_ECANCELED, "canceled");
+	ck_assert_int_eq(fi_cancel(&b.ep->fid, in + 8), -FI_ENOENT);
+	send_at(0, 8);
+	want_got(0, 8);
+	ck_assert_int_eq(fi_cancel(&b.ep->fid, in), -FI_ENOENT);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(a_closed_region_loses_its_message)
+{
+	nodes_open(&(struct node_opt){ .mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED });
+	recv_at(0, 8);
+	must_close(&in_mr->fid);
+	in_mr = NULL;
+	send_at(0, 8);
+	want_err(&b, in, FI_ECANCELED, "region");
+	ck_assert_uint_eq(in[0], 0);
+	want_sent(0);
+	nodes_close();
+}
+END_TEST
+
+/* --- who takes them in -------------------------------------------------------------------- */
+
+START_TEST(a_sleeping_receiver_is_woken)
+{
+	struct fi_cq_data_entry entry;
+
+	nodes_open(NULL);
+	send_at(0, 8);
+	recv_at(0, 8);
+	want_got(0, 8);
+	/* The line is there, and this thread sleeps before its message comes. */
+	recv_at(8, 8);
+	ck_assert_int_eq(fi_cq_sread(b.cq, &entry, 1, NULL, 1), -FI_EAGAIN);
+	send_at(8, 8);
+	want_got(8, 8);
+	nodes_close();
+}
+END_TEST
+
+/* Nobody polls at the receiver: the window is given back all the same. */
+START_TEST(the_agent_takes_in_where_nobody_polls)
+{
+	unsigned i, n = 500, sent = 0;
+	struct fi_cq_data_entry entry;
+
+	nodes_open(NULL);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(fi_send(a.ep, out + 8 * i, 8, NULL, to, out + 8 * i), 0);
+	for (; sent < n; sent++)
+		ck_assert_int_eq(fi_cq_sread(a.cq, &entry, 1, NULL, LONG_MS), 1);
+	for (i = 0; i < n; i++)
+		recv_at(8 * i, 8);
+	for (i = 0; i < n; i++)
+		want_got(8 * i, 8);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(an_endpoint_without_messages_has_nothing_for_them)
+{
+	nodes_open(NULL);
+	ck_assert(inbox(&a) && !inbox(&a)->vcq && !inbox(&a)->slots.count);
+	ck_assert_uint_eq(fake_live_of(FAKE_VSRQ_OPEN), 0);
+	nodes_close();
+}
+END_TEST
+
+/* --- lines break -------------------------------------------------------------------------- */
+
+START_TEST(a_broken_line_loses_nothing)
+{
+	unsigned i, n = 200, got = 0, sent = 0;
+	struct fi_cq_data_entry entry;
+
+	nodes_open(NULL);
+	for (i = 0; i < n; i++)
+		recv_at(8 * i, 8);
+	for (i = 0; i < n; i++) {
+		if (i % 20 == 7)
+			fake_break(1 + i % 3, 1, MRF_WC_FLUSHED, i % 40 == 7);
+		send_at(8 * i, 8);
+		while (fi_cq_read(a.cq, &entry, 1) == 1)
+			ck_assert_ptr_eq(entry.op_context, out + 8 * sent++);
+	}
+	fake_heal();
+	for (; got < n; got++)
+		want_got(8 * got, 8);
+	while (sent < n)
+		want_sent(8 * sent++);
+	want_none(&b);
+	nodes_close();
+}
+END_TEST
+
+/* --- peers that break the protocol ---------------------------------------------------------- */
+
+static unsigned spoil_nth; /* frame from now on */
+static bool of_target;
+static size_t spoil_at;
+static uint8_t spoil_with;
+
+/* For fake.on_send. */
+static enum fake_fate spoil(uint8_t *msg, size_t *len, bool from_target)
+{
+	(void)len;
+	if (from_target == of_target && spoil_nth && !--spoil_nth)
+		msg[spoil_at] = spoil_with;
+	return FAKE_DELIVER;
+}
+
+static void spoil_one(unsigned nth, bool target, size_t at, uint8_t with)
+{
+	fake_freeze(true);
+	spoil_nth = nth;
+	of_target = target;
+	spoil_at = at;
+	spoil_with = with;
+	fake.on_send = spoil;
+	fake_freeze(false);
+}
+
+/* What comes first over the line: another type, another number, another flag. */
+static const struct {
+	size_t at;
+	uint8_t with;
+} lies[] = { { 0, MRF_FRAME_OFFER }, { 8, 1 }, { 4, MRF_FRAME_TAGGED }, { 4, 0x80 } };
+
+/* The lost message was its sender's own fault; what it sends then arrives. */
+START_TEST(who_sends_no_message_is_cut_off)
+{
+	struct unit_capture cap;
+	unsigned connects;
+
+	fixture_log();
+	nodes_open(NULL);
+	recv_at(0, 8);
+	send_at(0, 8);
+	want_got(0, 8);
+	want_sent(0);
+	connects = fake_connects();
+	unit_capture(&cap);
+	spoil_one(1, false, lies[_i].at, lies[_i].with == 1 ? 77 : lies[_i].with);
+	send_at(8, 8);
+	want_sent(8);
+	recv_at(16, 8);
+	want_none(&b);
+	want_soon(!windows(&b));
+	unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W4326"));
+	send_at(16, 8);
+	want_got(16, 8);
+	ck_assert_uint_eq(fake_connects(), connects + 1);
+	nodes_close();
+}
+END_TEST
+
+/* A note allows more than the target has said. */
+START_TEST(who_sends_too_many_is_cut_off)
+{
+	struct unit_capture cap;
+	struct fi_cq_data_entry entry;
+	unsigned i, n = 40, sent = 0;
+
+	fixture_log();
+	nodes_open(NULL);
+	unit_capture(&cap);
+	spoil_one(1, true, 12, 60);
+	/* Nobody is there to take them in, but for the agent. */
+	for (i = 0; i < n; i++)
+		send_at(8 * i, 8);
+	while (sent < n) {
+		ck_assert_int_eq(fi_cq_sread(a.cq, &entry, 1, NULL, LONG_MS), 1);
+		sent++;
+	}
+	want_soon(!windows(&b));
+	unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W4325"));
+	nodes_close();
+}
+END_TEST
+
+/* Notes that cannot be: nothing is lost but the line. */
+static const struct {
+	size_t at;
+	uint8_t with;
+} bad_notes[] = { { 0, MRF_FRAME_GRANT }, { 4, 0x80 }, { 8, 200 } };
+
+START_TEST(a_bad_note_breaks_the_line_and_loses_nothing)
+{
+	unsigned i, n = 100;
+
+	nodes_open(NULL);
+	spoil_one(2, true, bad_notes[_i].at, bad_notes[_i].with);
+	for (i = 0; i < n; i++)
+		recv_at(8 * i, 8);
+	for (i = 0; i < n; i++)
+		send_at(8 * i, 8);
+	for (i = 0; i < n; i++)
+		want_sent(8 * i);
+	for (i = 0; i < n; i++)
+		want_got(8 * i, 8);
+	want_none(&b);
+	nodes_close();
+}
+END_TEST
+
+/* --- closing ------------------------------------------------------------------------------ */
+
+START_TEST(what_was_injected_arrives_after_closing)
+{
+	nodes_open(NULL);
+	recv_at(0, 8);
+	ck_assert_int_eq(fi_inject(a.ep, out, 8, to), 0);
+	must_close(&a.ep->fid);
+	a.ep = NULL;
+	want_got(0, 8);
+	nodes_close();
+}
+END_TEST
+
+/* Nothing lasts, and each message is there or its send has failed. */
+START_TEST(each_call_of_the_device_may_fail)
+{
+	unsigned n = 1;
+	bool met = true;
+
+	for (; met; n++) {
+		struct fi_cq_data_entry entry;
+		int ret;
+
+		nodes_open(&(struct node_opt){ .mr_mode = FI_MR_ALLOCATED });
+		recv_at(0, 8);
+		fake_fail_any(n, FI_ENOMEM);
+		ret = (int)fi_send(a.ep, out, 8, NULL, to, out);
+		if (!ret && fi_cq_sread(a.cq, &entry, 1, NULL, LONG_MS) != 1) {
+			struct fi_cq_err_entry e = { 0 };
+
+			ck_assert_int_eq(fi_cq_readerr(a.cq, &e, 0), 1);
+			ret = -e.err;
+		}
+		met = fake_fail_none();
+		if (ret)
+			ck_assert_int_eq(fi_send(a.ep, out, 8, NULL, to, out), 0);
+		want_got(0, 8);
+		if (ret)
+			want_sent(0);
+		nodes_close();
+	}
+	ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+START_TEST(a_peer_that_takes_no_messages_says_so)
+{
+	struct node_opt opt = { .caps = FI_RMA };
+
+	node_open(&a, NULL);
+	node_open(&b, &opt);
+	to = node_insert(&a, &b);
+	out = pages(8);
+	ck_assert_int_eq(fi_send(a.ep, out, 8, NULL, to, out), 0);
+	ck_assert_int_eq(want_err(&a, out, FI_EOPNOTSUPP, "no messages"), 4324);
+	node_close(&a);
+	node_close(&b);
+}
+END_TEST
+
+static TCase *tcase_msg(void)
+{
+	TCase *tc = tcase_create("msg");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(tc, a_receive_gets_what_was_sent, 0, MRF_ARRAY_SIZE(modes));
+	tcase_add_loop_test(tc, a_message_waits_for_its_receive, 0, MRF_ARRAY_SIZE(modes));
+	tcase_add_test(tc, many_more_than_a_window_arrive_in_order);
+	tcase_add_test(tc, data_come_with_a_message);
+	tcase_add_test(tc, injected_bytes_may_change_at_once);
+	tcase_add_loop_test(tc, many_buffers_are_one_message, 0, MRF_ARRAY_SIZE(modes));
+	tcase_add_test(tc, an_endpoint_sends_to_itself);
+	tcase_add_test(tc, what_does_not_fit_is_cut);
+	tcase_add_test(tc, a_receive_is_canceled_once);
+	tcase_add_test(tc, a_closed_region_loses_its_message);
+	tcase_add_test(tc, a_sleeping_receiver_is_woken);
+	tcase_add_test(tc, the_agent_takes_in_where_nobody_polls);
+	tcase_add_test(tc, an_endpoint_without_messages_has_nothing_for_them);
+	tcase_add_test(tc, a_broken_line_loses_nothing);
+	tcase_add_loop_test(tc, who_sends_no_message_is_cut_off, 0, MRF_ARRAY_SIZE(lies));
+	tcase_add_test(tc, who_sends_too_many_is_cut_off);
+	tcase_add_loop_test(tc, a_bad_note_breaks_the_line_and_loses_nothing, 0,
+			    MRF_ARRAY_SIZE(bad_notes));
+	tcase_add_test(tc, what_was_injected_arrives_after_closing);
+	tcase_add_test(tc, each_call_of_the_device_may_fail);
+	tcase_add_test(tc, a_peer_that_takes_no_messages_says_so);
+	return tc;
+}
+
+UNIT_MAIN("msg", tcase_msg)

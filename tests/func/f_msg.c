@@ -12,15 +12,15 @@ static __attribute__((constructor)) void caps(void)
 
 static const size_t sizes[] = { 0, 1, 8, 104, 105, 256, 257, 1000, 4096, 4097, 8192, 12345, MAX };
 
-static struct msg part(struct env *e, struct buf *b, size_t off, size_t len)
+static struct msg_part part(struct env *e, struct buf *b, size_t off, size_t len)
 {
-	return (struct msg){ b, off, len, target(e)->addr, NULL };
+	return (struct msg_part){ b, off, len, target(e)->addr, NULL };
 }
 
 /* This side sends; it completes here with success. */
 static void send_ok(struct env *e, struct buf *b, size_t off, size_t len)
 {
-	struct msg m = part(e, b, off, len);
+	struct msg_part m = part(e, b, off, len);
 
 	must_ok((int)msg_send(me(e), &m));
 	fab_wait_ok(me(e), 1);
@@ -73,7 +73,7 @@ CASE(messages_come_back)
 
 	peer_alloc(p, 0, ROOM, 2);
 	for (unsigned i = 0; i < 13; i++) {
-		struct msg m = { b, off, sizes[i], FI_ADDR_UNSPEC, &m };
+		struct msg_part m = { b, off, sizes[i], FI_ADDR_UNSPEC, &m };
 
 		must_ok((int)msg_recv(me(e), &m));
 		must(!peer_send(p, 0, off, sizes[i], back, 1), "the peer cannot send");
@@ -93,7 +93,7 @@ CASE(many_wait_for_their_receives)
 {
 	struct peer *p = target(e);
 	struct buf *b = buf(e, ROOM, 1);
-	struct msg m = part(e, b, BUF_GUARD, 100);
+	struct msg_part m = part(e, b, BUF_GUARD, 100);
 
 	peer_alloc(p, 0, ROOM, 2);
 	for (unsigned i = 0; i < 2000; i++, m.off += m.len) {
@@ -183,7 +183,7 @@ CASE(a_peer_that_dies_fails_what_is_sent)
 {
 	struct peer *p = peer(e, 1);
 	struct buf *b = buf(e, ROOM, 1);
-	struct msg m = { b, BUF_GUARD, 100, p->addr, NULL };
+	struct msg_part m = { b, BUF_GUARD, 100, p->addr, NULL };
 	struct done d;
 
 	must_ok((int)msg_send(me(e), &m));

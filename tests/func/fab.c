@@ -316,8 +316,8 @@ ssize_t op_post(struct fab *f, const struct op *op)
 	return rc;
 }
 
-static ssize_t again_while_full(struct fab *f, const struct msg *m,
-				ssize_t (*post)(struct fab *f, const struct msg *m))
+static ssize_t again_while_full(struct fab *f, const struct msg_part *m,
+				ssize_t (*post)(struct fab *f, const struct msg_part *m))
 {
 	long end = now_ms() + SOON;
 	ssize_t rc;
@@ -329,22 +329,22 @@ static ssize_t again_while_full(struct fab *f, const struct msg *m,
 	return rc;
 }
 
-static ssize_t send_once(struct fab *f, const struct msg *m)
+static ssize_t send_once(struct fab *f, const struct msg_part *m)
 {
 	return fi_send(f->ep, m->buf->mem + m->off, m->len, m->buf->desc, m->to, m->ctx);
 }
 
-ssize_t msg_send(struct fab *f, const struct msg *m)
+ssize_t msg_send(struct fab *f, const struct msg_part *m)
 {
 	return again_while_full(f, m, send_once);
 }
 
-static ssize_t recv_once(struct fab *f, const struct msg *m)
+static ssize_t recv_once(struct fab *f, const struct msg_part *m)
 {
 	return fi_recv(f->ep, m->buf->mem + m->off, m->len, m->buf->desc, m->to, m->ctx);
 }
 
-ssize_t msg_recv(struct fab *f, const struct msg *m)
+ssize_t msg_recv(struct fab *f, const struct msg_part *m)
 {
 	return again_while_full(f, m, recv_once);
 }

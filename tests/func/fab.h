@@ -123,7 +123,7 @@ struct op {
 /* Posts, again and again on -FI_EAGAIN. Any other answer is returned. */
 ssize_t op_post(struct fab *f, const struct op *op);
 /* A message, or a receive. */
-struct msg {
+struct msg_part {
 	struct buf *buf;
 	size_t off, len;
 	fi_addr_t to;
@@ -131,8 +131,8 @@ struct msg {
 };
 
 /* Again and again on -FI_EAGAIN. Any other answer is returned. */
-ssize_t msg_send(struct fab *f, const struct msg *m);
-ssize_t msg_recv(struct fab *f, const struct msg *m);
+ssize_t msg_send(struct fab *f, const struct msg_part *m);
+ssize_t msg_recv(struct fab *f, const struct msg_part *m);
 /* Within so many ms it completes: emulated machines, four at once, move a few MiB in a second. */
 int op_patience(const struct op *op);
 /* Posts and waits for its completion. */

@@ -316,7 +316,7 @@ static void do_atomic(struct ctl *m)
 
 static void do_send(struct ctl *m)
 {
-	struct msg msg = { &slots[m->a[0]], m->a[1], m->a[2], m->a[3], NULL };
+	struct msg_part msg = { &slots[m->a[0]], m->a[1], m->a[2], m->a[3], NULL };
 	uint64_t count = m->a[4], flying = 0;
 
 	m->a[0] = 0;
@@ -333,7 +333,7 @@ static void do_send(struct ctl *m)
 
 static void do_recv(struct ctl *m)
 {
-	struct msg msg = { &slots[m->a[0]], m->a[1], m->a[2], FI_ADDR_UNSPEC, NULL };
+	struct msg_part msg = { &slots[m->a[0]], m->a[1], m->a[2], FI_ADDR_UNSPEC, NULL };
 
 	for (uint64_t i = 0; i < m->a[3]; i++, msg.off += msg.len)
 		must_ok(msg_recv(&fab, &msg));

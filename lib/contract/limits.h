@@ -34,7 +34,9 @@
 #define MRF_LIMIT_TX_SIZE 2048 /* operations that an endpoint takes, if no more are asked for */
 #define MRF_LIMIT_RX_SIZE 2048
 #define MRF_LIMIT_SIZE 65536 /* the most that may be asked for */
-#define MRF_LIMIT_IOV 128    /* local buffers; a few are held at a time (buf/local.h) */
+/* All bits of a tag count; fi_getinfo(3) has them as one field each. */
+#define MRF_LIMIT_TAG_FORMAT 0xaaaaaaaaaaaaaaaaull
+#define MRF_LIMIT_IOV 128 /* local buffers; a few are held at a time (buf/local.h) */
 #define MRF_LIMIT_RMA_IOV 8
 
 /*
@@ -50,21 +52,26 @@
 #define MRF_LIMIT_EP_CNT 32768
 #define MRF_LIMIT_CNTR_CNT 65536
 
-/* Directions of messages; without FI_MSG they ask for nothing. */
+/* Messages, and their directions, which ask for nothing without messages. */
+#define MRF_CAPS_MSG_WHATS (FI_MSG | FI_TAGGED)
 #define MRF_CAPS_MSG_WAYS (FI_SEND | FI_RECV)
 /* Directions of reads, writes and atomic operations. */
 #define MRF_CAPS_RMA_WAYS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define MRF_CAPS_PRIMARY (FI_MSG | FI_RMA | FI_ATOMIC | MRF_CAPS_MSG_WAYS | MRF_CAPS_RMA_WAYS)
+#define MRF_CAPS_PRIMARY \
+	(MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | MRF_CAPS_MSG_WAYS | MRF_CAPS_RMA_WAYS)
 #define MRF_CAPS_SECONDARY (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define MRF_CAPS (MRF_CAPS_PRIMARY | MRF_CAPS_SECONDARY)
 /* Granted only to applications that name them, because they have a cost. */
 #define MRF_CAPS_TARGET_EXTRA (FI_RMA_EVENT | FI_RMA_PMEM)
-#define MRF_CAPS_EXTRA (MRF_CAPS_TARGET_EXTRA | FI_HMEM)
+/* Who sent a message: the first changes what the address of a receive means. */
+#define MRF_CAPS_RX_LABELS (FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR)
+#define MRF_CAPS_EXTRA (MRF_CAPS_TARGET_EXTRA | FI_HMEM | MRF_CAPS_RX_LABELS)
 #define MRF_CAPS_ALL (MRF_CAPS | MRF_CAPS_EXTRA)
-#define MRF_CAPS_TX (FI_MSG | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE)
-#define MRF_CAPS_RX (FI_MSG | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_CAPS_TX (MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE)
+#define MRF_CAPS_RX \
+	(MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define MRF_CAPS_TX_EXTRA FI_HMEM
-#define MRF_CAPS_RX_EXTRA (FI_RMA_EVENT | FI_HMEM)
+#define MRF_CAPS_RX_EXTRA (FI_RMA_EVENT | FI_HMEM | MRF_CAPS_RX_LABELS)
 
 #define MRF_OP_FLAGS_TX                                                          \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \

@@ -72,7 +72,7 @@ static int bind_tx_cq_locked(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flag
  */
 static int bind_rx_cq_locked(struct mrf_ep *ep, struct mrf_cq *cq, uint64_t flags)
 {
-	int ret = ep->caps & FI_MSG ? link_cq_locked(ep, cq, &ep->link_rx) : 0;
+	int ret = ep->caps & MRF_CAPS_MSG_WHATS ? link_cq_locked(ep, cq, &ep->link_rx) : 0;
 
 	if (ret)
 		return ret;
@@ -239,8 +239,8 @@ static int tell_unreported(void)
 static uint64_t without_messages(const struct mrf_ep *ep, uint64_t flags)
 {
 	uint64_t lacks = flags & MRF_CAPS_MSG_WAYS & ~ep->caps;
-	bool any = ep->caps & FI_MSG;
-	const char *cap = !any ? "FI_MSG" : lacks & FI_SEND ? "FI_SEND" : "FI_RECV";
+	bool any = ep->caps & MRF_CAPS_MSG_WHATS;
+	const char *cap = !any ? "FI_MSG or FI_TAGGED" : lacks & FI_SEND ? "FI_SEND" : "FI_RECV";
 	const char *what = !any ? "messages" : lacks & FI_SEND ? "sends" : "receives";
 
 	if (lacks && lacks == flags)

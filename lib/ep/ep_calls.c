@@ -11,7 +11,7 @@ enum { NO_MSG = 4090, NO_TAGGED, NO_ATOMIC, NO_COLLECTIVE };
 
 static int lacking(unsigned code, const char *call, const char *cap)
 {
-	if (code == NO_MSG || code == NO_ATOMIC)
+	if (code != NO_COLLECTIVE)
 		return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, code,
 				  "%s needs %s, which this endpoint was not opened with", call,
 				  cap);
@@ -56,7 +56,8 @@ static ssize_t ep_rx_size_left(struct fid_ep *fid)
 	if (left)
 		return left;
 	if (!(ep->caps & FI_RECV))
-		return lacking(NO_MSG, "fi_rx_size_left", ep->caps & FI_MSG ? "FI_RECV" : "FI_MSG");
+		return lacking(NO_MSG, "fi_rx_size_left",
+			       ep->caps & MRF_CAPS_MSG_WHATS ? "FI_RECV" : "FI_MSG or FI_TAGGED");
 	mrf_lock_take(&ep->lock);
 	posted = mrf_recv_posted_locked(ep);
 	mrf_lock_release(&ep->lock);

@@ -231,15 +231,15 @@ static void init_fid(struct mrf_ep *ep, void *context)
 
 /*
  * No capability means all of them, and no direction means every direction. Directions of messages
- * without FI_MSG ask for nothing: programs name FI_RECV so that a queue for receives makes progress.
+ * without messages ask for nothing: programs name FI_RECV so that a queue for receives makes progress.
  */
 static uint64_t all_caps(uint64_t caps)
 {
-	if (!(caps & FI_MSG))
+	if (!(caps & MRF_CAPS_MSG_WHATS))
 		caps &= ~MRF_CAPS_MSG_WAYS;
 	if (!caps)
 		return MRF_CAPS;
-	if (caps & FI_MSG && !(caps & MRF_CAPS_MSG_WAYS))
+	if (caps & MRF_CAPS_MSG_WHATS && !(caps & MRF_CAPS_MSG_WAYS))
 		caps |= MRF_CAPS_MSG_WAYS;
 	if (caps & (FI_RMA | FI_ATOMIC) && !(caps & MRF_CAPS_RMA_WAYS))
 		caps |= MRF_CAPS_RMA_WAYS;
@@ -396,6 +396,8 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	init_own(ep, domain, info);
 	if (ep->caps & FI_MSG)
 		ep->fid.msg = &mrf_ep_msg_ops;
+	if (ep->caps & FI_TAGGED)
+		ep->fid.tagged = &mrf_ep_tagged_ops;
 	if (ep->caps & FI_ATOMIC)
 		ep->fid.atomic = &mrf_ep_atomic_ops;
 	if (!mrf_random(&ep->instance, sizeof(ep->instance))) {
@@ -405,7 +407,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ret = mrf_eps_get(domain, &ep->agent);
 	if (ret)
 		goto err_free;
-	if (ep->caps & FI_MSG)
+	if (ep->caps & MRF_CAPS_MSG_WHATS)
 		ret = mrf_inbox_new(ep, mrf_note_heard_locked, mrf_passive_cut);
 	if (ret) {
 		ret = cannot(ret);

@@ -19,6 +19,7 @@
 extern struct fi_ops_ep mrf_ep_ops;
 extern struct fi_ops_cm mrf_ep_cm_ops;
 extern struct fi_ops_msg mrf_ep_msg_ops;
+extern struct fi_ops_tagged mrf_ep_tagged_ops;
 extern struct fi_ops_rma mrf_ep_rma_ops;
 extern struct fi_ops_atomic mrf_ep_atomic_ops;
 

@@ -30,6 +30,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/model/why.h \
 	lib/ep/ep_ops.h \
 	lib/ep/msg_calls.c \
+	lib/ep/msg_calls.h \
 	lib/ep/msg/arrive.c \
 	lib/ep/msg/arrive.h \
 	lib/ep/msg/deliver.c \
@@ -38,9 +39,13 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/msg/duty.h \
 	lib/ep/msg/inbox.c \
 	lib/ep/msg/inbox.h \
+	lib/ep/msg/label.c \
+	lib/ep/msg/label.h \
 	lib/ep/msg/lines.c \
 	lib/ep/msg/lines.h \
 	lib/ep/msg/message.h \
+	lib/ep/msg/peek.c \
+	lib/ep/msg/peek.h \
 	lib/ep/msg/recv.c \
 	lib/ep/msg/recv.h \
 	lib/ep/msg/shared.c \
@@ -69,6 +74,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/target_serve.h \
 	lib/ep/rx/work.h \
 	lib/ep/short.h \
+	lib/ep/tagged_calls.c \
 	lib/ep/tx/atomic_op.c \
 	lib/ep/tx/atomic_op.h \
 	lib/ep/tx/atomic_swap.c \

@@ -4,13 +4,16 @@
  * descriptors of sends, which tx/entry.h and buf/local.h look at.
  */
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 #include "base/iov.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "buf/local.h"
 #include "ep/checks.h"
 #include "ep/ep_ops.h"
+#include "ep/msg/peek.h"
 #include "ep/msg/recv.h"
+#include "ep/msg_calls.h"
 #include "ep/tx/send_op.h"
 
 #define SEND_FLAGS                                                                         \
@@ -18,6 +21,8 @@
 	 FI_REMOTE_CQ_DATA)
 /* What fi_msg(3) has for sends, and what is not done yet. */
 #define SEND_LATER (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE | FI_FENCE)
+/* Those of fi_trecvmsg that are about messages which have come. */
+#define PEEK_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 /* The data are where they belong when a receive completes, which is more than is asked for. */
 #define RECV_FLAGS (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE)
 
@@ -76,7 +81,7 @@ static int check_no_device(struct mrf_ep *ep, const char *call, const struct iov
 			  "%s: messages from or to memory of a device are not offered yet", call);
 }
 
-static ssize_t submit_send(struct fid_ep *fid, const char *call, struct mrf_req *req)
+ssize_t mrf_msg_submit_send(struct fid_ep *fid, const char *call, struct mrf_req *req)
 {
 	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
 	int ret = check_way(ep, FI_SEND, call);
@@ -95,29 +100,29 @@ static ssize_t submit_send(struct fid_ep *fid, const char *call, struct mrf_req 
 	return mrf_send_submit(ep, req);
 }
 
-static uint64_t send_flags(struct fid_ep *fid)
+uint64_t mrf_msg_send_flags(struct fid_ep *fid)
 {
 	return mrf_ep_of(&fid->fid)->op_flags;
 }
 
 /* Sends one buffer, with what req has beside it. */
-static ssize_t send_one(struct fid_ep *ep, const char *call, const void *buf, size_t len,
-			void *desc, struct mrf_req *req)
+ssize_t mrf_msg_send_one(struct fid_ep *ep, const char *call, const void *buf, size_t len,
+			 void *desc, struct mrf_req *req)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
 	req->iov = &iov;
 	req->desc = &desc;
 	req->count = 1;
-	return submit_send(ep, call, req);
+	return mrf_msg_submit_send(ep, call, req);
 }
 
 static ssize_t msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr,
 			void *context)
 {
-	struct mrf_req req = { .addr = addr, .context = context, .flags = send_flags(ep) };
+	struct mrf_req req = { .addr = addr, .context = context, .flags = mrf_msg_send_flags(ep) };
 
-	return send_one(ep, "fi_send", buf, len, desc, &req);
+	return mrf_msg_send_one(ep, "fi_send", buf, len, desc, &req);
 }
 
 static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -128,9 +133,9 @@ static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc
 			       .count = count,
 			       .addr = addr,
 			       .context = context,
-			       .flags = send_flags(ep) };
+			       .flags = mrf_msg_send_flags(ep) };
 
-	return submit_send(ep, "fi_sendv", &req);
+	return mrf_msg_submit_send(ep, "fi_sendv", &req);
 }
 
 static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
@@ -146,14 +151,14 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 	req.addr = msg->addr;
 	req.context = msg->context;
 	req.data = msg->data;
-	return submit_send(ep, "fi_sendmsg", &req);
+	return mrf_msg_submit_send(ep, "fi_sendmsg", &req);
 }
 
 static ssize_t msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
 {
 	struct mrf_req req = { .addr = addr, .flags = FI_INJECT, .silent = true };
 
-	return send_one(ep, "fi_inject", buf, len, NULL, &req);
+	return mrf_msg_send_one(ep, "fi_inject", buf, len, NULL, &req);
 }
 
 static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
@@ -162,9 +167,9 @@ static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void
 	struct mrf_req req = { .addr = addr,
 			       .context = context,
 			       .data = data,
-			       .flags = send_flags(ep) | FI_REMOTE_CQ_DATA };
+			       .flags = mrf_msg_send_flags(ep) | FI_REMOTE_CQ_DATA };
 
-	return send_one(ep, "fi_senddata", buf, len, desc, &req);
+	return mrf_msg_send_one(ep, "fi_senddata", buf, len, desc, &req);
 }
 
 static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
@@ -174,7 +179,7 @@ static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, ui
 		.addr = addr, .data = data, .flags = FI_INJECT | FI_REMOTE_CQ_DATA, .silent = true
 	};
 
-	return send_one(ep, "fi_injectdata", buf, len, NULL, &req);
+	return mrf_msg_send_one(ep, "fi_injectdata", buf, len, NULL, &req);
 }
 
 /* --- receives --------------------------------------------------------------------------- */
@@ -190,27 +195,84 @@ static int check_recv_descs(struct mrf_ep *ep, const char *call, const struct mr
 	return mrf_local_check(&ep->buf, &local, call, MRF_LOCAL_MISSING);
 }
 
-static ssize_t submit_recv(struct fid_ep *fid, const char *call, struct mrf_recv_req *req,
-			   uint64_t flags)
+static int check_recv_buffers(struct mrf_ep *ep, const char *call, const struct mrf_recv_req *req)
+{
+	int ret = mrf_check_iov(call, req->iov, req->count);
+
+	if (!ret)
+		ret = check_recv_descs(ep, call, req);
+	return ret ? ret : check_no_device(ep, call, req->iov, req->desc, req->count);
+}
+
+static int check_peek_flags(const char *call, const struct mrf_recv_req *req, uint64_t flags)
+{
+	uint64_t peek = flags & PEEK_FLAGS;
+
+	if (peek == FI_DISCARD || peek == PEEK_FLAGS)
+		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_DATA, 4073,
+				  "%s: FI_DISCARD needs one of FI_PEEK and FI_CLAIM", call);
+	if (peek & FI_CLAIM && !req->context)
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_DATA, 4074,
+			"%s: FI_CLAIM needs a context, by which the message is found again", call);
+	return 0;
+}
+
+/* A call about a message that has come. */
+static ssize_t about_come(struct mrf_ep *ep, const char *call, const struct mrf_recv_req *req,
+			  uint64_t flags)
+{
+	int ret;
+
+	if (flags & FI_PEEK) {
+		mrf_peek(ep, req, flags);
+		return 0;
+	}
+	ret = flags & FI_DISCARD ? mrf_peek_discard(ep, req) : mrf_recv_post_claimed(ep, req);
+	if (ret != -FI_EINVAL)
+		return ret;
+	return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4075,
+			  "%s: no message was claimed with the context %p", call, req->context);
+}
+
+/* With FI_DIRECTED_RECV: the source has to be there, and gets the name by which senders are known. */
+static int check_source(const struct mrf_ep *ep, const char *call, struct mrf_recv_req *req)
+{
+	union mrf_addr addr;
+
+	if (mrf_likely(!(ep->caps & FI_DIRECTED_RECV) || req->from == FI_ADDR_UNSPEC))
+		return 0;
+	if (mrf_av_get(ep->av, req->from, &addr))
+		return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_DATA, 4002,
+				  "%s: fi_addr %#lx is not in the endpoint's address vector (any "
+				  "more)",
+				  call, (unsigned long)req->from);
+	req->from = mrf_av_find(ep->av, &addr);
+	return 0;
+}
+
+ssize_t mrf_msg_submit_recv(struct fid_ep *fid, const char *call, struct mrf_recv_req *req,
+			    uint64_t flags)
 {
 	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
 	int ret = check_way(ep, FI_RECV, call);
 
 	if (!ret)
-		ret = mrf_check_flags(call, flags, RECV_FLAGS);
+		ret = mrf_check_flags(call, flags, RECV_FLAGS | (req->tagged ? PEEK_FLAGS : 0));
 	if (!ret)
-		ret = mrf_check_iov(call, req->iov, req->count);
+		ret = check_peek_flags(call, req, flags);
 	if (!ret)
-		ret = check_recv_descs(ep, call, req);
-	if (!ret)
-		ret = check_no_device(ep, call, req->iov, req->desc, req->count);
+		ret = check_source(ep, call, req);
+	/* Buffers of others are not looked at. */
+	if (!ret && !(flags & (FI_PEEK | FI_DISCARD)))
+		ret = check_recv_buffers(ep, call, req);
 	if (ret)
 		return ret;
 	req->silent = ep->rx_selective && !(flags & FI_COMPLETION);
-	return mrf_recv_post(ep, req);
+	return flags & PEEK_FLAGS ? about_come(ep, call, req, flags) : mrf_recv_post(ep, req);
 }
 
-static uint64_t recv_flags(struct fid_ep *fid)
+uint64_t mrf_msg_recv_flags(struct fid_ep *fid)
 {
 	return mrf_ep_of(&fid->fid)->rx_flags;
 }
@@ -223,7 +285,7 @@ static ssize_t msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi
 		.iov = &iov, .desc = &desc, .count = 1, .from = from, .context = context
 	};
 
-	return submit_recv(ep, "fi_recv", &req, recv_flags(ep));
+	return mrf_msg_submit_recv(ep, "fi_recv", &req, mrf_msg_recv_flags(ep));
 }
 
 static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -233,7 +295,7 @@ static ssize_t msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc
 		.iov = iov, .desc = desc, .count = count, .from = from, .context = context
 	};
 
-	return submit_recv(ep, "fi_recvv", &req, recv_flags(ep));
+	return mrf_msg_submit_recv(ep, "fi_recvv", &req, mrf_msg_recv_flags(ep));
 }
 
 static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
@@ -248,7 +310,7 @@ static ssize_t msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 				     .count = msg->iov_count,
 				     .from = msg->addr,
 				     .context = msg->context };
-	return submit_recv(ep, "fi_recvmsg", &req, flags);
+	return mrf_msg_submit_recv(ep, "fi_recvmsg", &req, flags);
 }
 
 struct fi_ops_msg mrf_ep_msg_ops = {

@@ -25,7 +25,7 @@ uint32_t mrf_info_prov_version(void)
 
 /*
  * The capabilities of one side, transmit or receive: those that were asked of it,
- * otherwise its share of the whole; FI_MSG, FI_RMA or FI_ATOMIC without a direction would be no
+ * otherwise its share of the whole; messages, FI_RMA or FI_ATOMIC without a direction would be no
  * share.
  */
 static uint64_t part_caps(uint64_t asked, uint64_t info_caps, uint64_t offered)
@@ -37,7 +37,7 @@ static uint64_t part_caps(uint64_t asked, uint64_t info_caps, uint64_t offered)
 		return mrf_info_with_directions(asked, offered);
 	if (!(share & MRF_CAPS_RMA_WAYS))
 		share &= ~(uint64_t)(FI_RMA | FI_ATOMIC);
-	return share & MRF_CAPS_MSG_WAYS ? share : share & ~(uint64_t)FI_MSG;
+	return share & MRF_CAPS_MSG_WAYS ? share : share & ~(uint64_t)MRF_CAPS_MSG_WHATS;
 }
 
 /* --- attributes as hinted -------------------------------------------------- */
@@ -194,9 +194,12 @@ static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 	make_tx(info->tx_attr, info->caps, hints ? hints->tx_attr : NULL);
 	make_rx(info->rx_attr, info->caps, hints ? hints->rx_attr : NULL);
 	if (mrf_info_mode_withheld(query))
-		info->rx_attr->caps &= FI_HMEM | FI_MSG | FI_RECV; /* whatever was asked of it */
+		info->rx_attr->caps &= FI_HMEM | MRF_CAPS_MSG_WHATS | FI_RECV |
+				       MRF_CAPS_RX_LABELS; /* whatever was asked of it */
 	*info->ep_attr = mrf_info_offer.ep;
 	info->ep_attr->auth_key_size = 0;
+	if (hints && hints->ep_attr && hints->ep_attr->mem_tag_format)
+		info->ep_attr->mem_tag_format = hints->ep_attr->mem_tag_format;
 	make_domain(info->domain_attr, hints ? hints->domain_attr : NULL);
 	info->domain_attr->caps = info->caps & MRF_CAPS_SECONDARY;
 	make_mr(info, query);

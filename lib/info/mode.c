@@ -140,7 +140,7 @@ void mrf_info_mode_tell(const struct mrf_info_query *query)
 
 uint64_t mrf_info_asked_caps(uint64_t caps)
 {
-	return caps & (FI_MSG | FI_TAGGED) ? caps : caps & ~MRF_CAPS_MSG_WAYS;
+	return caps & MRF_CAPS_MSG_WHATS ? caps : caps & ~MRF_CAPS_MSG_WAYS;
 }
 
 /* Those of the directions that are meant without being named. */
@@ -152,7 +152,7 @@ static uint64_t meant(uint64_t caps, uint64_t whats, uint64_t directions)
 uint64_t mrf_info_with_directions(uint64_t caps, uint64_t offered)
 {
 	return caps | meant(caps, WHATS, offered & MRF_CAPS_RMA_WAYS) |
-	       meant(caps, FI_MSG, offered & MRF_CAPS_MSG_WAYS);
+	       meant(caps, MRF_CAPS_MSG_WHATS, offered & MRF_CAPS_MSG_WAYS);
 }
 
 /*

@@ -30,6 +30,7 @@ const struct mrf_info_offer mrf_info_offer = {
 		.max_msg_size = MRF_LIMIT_MSG_SIZE,
 		.max_order_raw_size = MRF_LIMIT_ORDER_SIZE,
 		.max_order_waw_size = MRF_LIMIT_ORDER_SIZE,
+		.mem_tag_format = MRF_LIMIT_TAG_FORMAT,
 		.tx_ctx_cnt = MRF_LIMIT_CTX_CNT,
 		.rx_ctx_cnt = MRF_LIMIT_CTX_CNT,
 		.auth_key_size = MRF_LIMIT_AUTH_KEY,

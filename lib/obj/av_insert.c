@@ -331,23 +331,37 @@ static void insert_services_locked(struct insertion *ins, const struct symmetric
 	}
 }
 
-static void insert_nodes_locked(struct insertion *ins, const struct symmetric *sym)
-{
-	char name[HOST_TEXT];
+/* The nodes of a call, looked up before the vector is locked: that may take seconds. */
+struct found {
 	union mrf_addr addr;
+	int gai; /* 0, or an error of getaddrinfo(3) */
+	char name[HOST_TEXT];
+};
+
+static struct found *find_nodes(const struct mrf_av *av, const struct symmetric *sym)
+{
+	struct found *found = calloc(sym->nodecnt, sizeof(*found));
+	size_t n;
+
+	for (n = 0; found && n < sym->nodecnt; n++)
+		found[n].gai = resolve_nth(av, sym, n, found[n].name, &found[n].addr);
+	return found;
+}
+
+static void insert_nodes_locked(struct insertion *ins, const struct symmetric *sym,
+				const struct found *found)
+{
 	size_t n, s;
-	int gai;
 
 	mrf_lock_held(&ins->av->lock);
-	for (n = 0; n < sym->nodecnt; n++) {
-		gai = resolve_nth(ins->av, sym, n, name, &addr);
-		if (!gai) {
-			insert_services_locked(ins, sym, &addr);
+	for (n = 0; n < sym->nodecnt; n++, found++) {
+		if (!found->gai) {
+			insert_services_locked(ins, sym, &found->addr);
 			continue;
 		}
 		for (s = 0; s < sym->svccnt; s++)
-			insert_failed(ins, FI_EADDRNOTAVAIL, 2211, name,
-				      mrf_addr_unresolved(sym->service, gai));
+			insert_failed(ins, FI_EADDRNOTAVAIL, 2211, found->name,
+				      mrf_addr_unresolved(sym->service, found->gai));
 	}
 }
 
@@ -383,15 +397,27 @@ int mrf_av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const
 		.node = node, .service = service, .nodecnt = nodecnt, .svccnt = svccnt
 	};
 	struct insertion ins;
+	struct found *found;
 	size_t count = 0;
 	int ret;
 
 	sym.numeric = node && is_numeric(mrf_av_of(fid), node);
 	ret = check_symmetric(&sym, &count);
 	if (!ret)
-		ret = insert_begin(&ins, fid, count, fi_addr, flags, context);
+		ret = check_insert(mrf_av_of(fid), count, fi_addr, flags, context);
 	if (ret)
 		return ret;
-	insert_nodes_locked(&ins, &sym);
-	return insert_end(&ins);
+	found = find_nodes(mrf_av_of(fid), &sym);
+	if (!found)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_AV, 2233,
+				  "fi_av_insertsym: there is no memory "
+				  "for the addresses of %zu nodes",
+				  nodecnt);
+	ret = insert_begin(&ins, fid, count, fi_addr, flags, context);
+	if (!ret) {
+		insert_nodes_locked(&ins, &sym, found);
+		ret = insert_end(&ins);
+	}
+	free(found);
+	return ret;
 }

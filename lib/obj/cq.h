@@ -28,6 +28,8 @@ struct mrf_comp {
  * address, and how many bytes of the longest message were done. No text is cut.
  */
 #define MRF_ERR_TEXT 256
+/* The prov_errno of an entry whose err_data is the address of a sender (FI_SOURCE_ERR). */
+#define MRF_UNKNOWN_SOURCE 4329
 
 struct mrf_comp_err {
 	struct mrf_comp comp;
@@ -35,6 +37,8 @@ struct mrf_comp_err {
 	int err;		 /* positive FI_E* */
 	int prov_errno;		 /* stable reason code, see fi_cq_strerror */
 	char text[MRF_ERR_TEXT]; /* why, for people; becomes err_data */
+	/* Not 0: text holds so many bytes of an address instead (MRF_UNKNOWN_SOURCE). */
+	size_t addr_len;
 	/*
 	 * For the queue, once the error has been read: the thread that has the text lent
 	 * (mrf_obj_reader), and the node in cq->lent.

@@ -313,6 +313,18 @@ static struct mrf_comp_err *take_err_locked(struct mrf_cq *cq)
 	return err;
 }
 
+/* In place of a text, by the same rules. */
+static void give_addr(const struct mrf_comp_err *err, void **data, size_t *size)
+{
+	if (!*data || !*size) {
+		*data = (void *)err->text;
+		*size = err->addr_len;
+		return;
+	}
+	*size = mrf_min(*size, err->addr_len);
+	memcpy(*data, err->text, *size);
+}
+
 static void fill_cq_err(const struct mrf_cq *cq, const struct mrf_comp_err *err,
 			struct fi_cq_err_entry *buf)
 {
@@ -328,7 +340,10 @@ static void fill_cq_err(const struct mrf_cq *cq, const struct mrf_comp_err *err,
 	buf->olen = err->olen;
 	buf->err = err->err;
 	buf->prov_errno = err->prov_errno;
-	mrf_obj_err_data(cq->api_version, err->text, &buf->err_data, &size);
+	if (err->addr_len)
+		give_addr(err, &buf->err_data, &size);
+	else
+		mrf_obj_err_data(cq->api_version, err->text, &buf->err_data, &size);
 	/* Before 1.5 the structure ended with err_data. */
 	if (!old)
 		buf->err_data_size = size;
@@ -360,6 +375,9 @@ static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *e
 			       size_t len)
 {
 	(void)fid;
+	/* An address is no text. */
+	if (prov_errno == MRF_UNKNOWN_SOURCE)
+		err_data = "the sender is not in the address vector: err_data is its address";
 	return mrf_obj_strerror(prov_errno, err_data, buf, len);
 }
 

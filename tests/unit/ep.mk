@@ -46,6 +46,7 @@ unit_programs += \
 	tests/unit/t_short \
 	tests/unit/t_srq \
 	tests/unit/t_msg \
+	tests/unit/t_tagged \
 	tests/unit/t_never \
 	tests/unit/t_stack \
 	tests/unit/t_silent \
@@ -88,6 +89,8 @@ tests_unit_t_msg_calls_SOURCES = tests/unit/t_msg_calls.c $(EP_FIXTURE)
 tests_unit_t_msg_calls_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_send_submit,--wrap=mrf_recv_post \
 	-Wl,--wrap=mrf_recv_cancel_locked,--wrap=mrf_recv_posted_locked
+tests_unit_t_tagged_SOURCES = tests/unit/t_tagged.c $(EP_FIXTURE)
+tests_unit_t_tagged_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_never_SOURCES = tests/unit/t_never.c $(EP_FIXTURE)

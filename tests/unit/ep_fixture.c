@@ -107,6 +107,9 @@ static int open_queues(struct node *n, const struct node_opt *opt)
 	struct fi_av_attr av = { .type = FI_AV_TABLE };
 	int ret = fi_av_open(n->domain, &av, &n->av, NULL);
 
+	if (opt->format)
+		cq.format = opt->format;
+
 	if (!ret && !opt->no_cq)
 		ret = fi_cq_open(n->domain, &cq, &n->cq, NULL);
 	if (!ret && opt->counters)

@@ -42,9 +42,10 @@ struct node_opt {
 	/* Authorization keys, of the domain and of the endpoint; NULL: none. */
 	const char *auth_key;
 	const char *ep_key;
-	uint32_t api;	/* version that was asked for; 0: 1.17 */
-	uint64_t caps;	/* 0: the usual ones */
-	size_t tx_size; /* 0: what is offered */
+	uint32_t api;		  /* version that was asked for; 0: 1.17 */
+	uint64_t caps;		  /* 0: the usual ones */
+	size_t tx_size;		  /* 0: what is offered */
+	enum fi_cq_format format; /* 0: FI_CQ_FORMAT_DATA, as want_ok needs */
 };
 
 /* Regions pinned for good: what is posted, and when, does not depend on questions. */

@@ -19,7 +19,7 @@
 #define V17 FI_VERSION(1, 17)
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define MESSAGES (FI_MSG | FI_SEND | FI_RECV)
+#define MESSAGES (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV)
 /* What is offered beside FI_RMA and its directions. */
 #define NOT_RMA (FI_ATOMIC | MESSAGES)
 
@@ -240,7 +240,9 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		  MRF_CAPS_RX & ~(FI_RMA | MESSAGES) },
 		{ FI_RMA | FI_ATOMIC, MRF_CAPS & ~MESSAGES, MRF_CAPS_TX & ~MESSAGES,
 		  MRF_CAPS_RX & ~MESSAGES },
-		{ FI_RMA | FI_ATOMIC | FI_MSG, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
+		{ FI_RMA | FI_ATOMIC | FI_MSG | FI_TAGGED, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
+		{ FI_RMA | FI_ATOMIC | FI_TAGGED, MRF_CAPS & ~FI_MSG, MRF_CAPS_TX & ~FI_MSG,
+		  MRF_CAPS_RX & ~FI_MSG },
 		{ FI_RMA | FI_ATOMIC | FI_WRITE, FI_RMA | FI_ATOMIC | FI_WRITE | COMM,
 		  FI_RMA | FI_ATOMIC | FI_WRITE, 0 },
 		{ FI_RMA | FI_READ, FI_RMA | FI_READ | COMM, FI_RMA | FI_READ, 0 },
@@ -249,11 +251,16 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		  FI_RMA | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_COMM, FI_RMA | FI_WRITE,
 		  FI_RMA | FI_REMOTE_READ },
 		{ FI_LOCAL_COMM, FI_LOCAL_COMM, 0, 0 },
-		{ FI_MSG, MESSAGES | COMM, FI_MSG | FI_SEND, FI_MSG | FI_RECV },
+		{ FI_MSG, (MESSAGES & ~FI_TAGGED) | COMM, FI_MSG | FI_SEND, FI_MSG | FI_RECV },
+		{ FI_TAGGED, (MESSAGES & ~FI_MSG) | COMM, FI_TAGGED | FI_SEND,
+		  FI_TAGGED | FI_RECV },
+		{ FI_TAGGED | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV,
+		  FI_TAGGED | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV | COMM, 0,
+		  FI_TAGGED | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV },
 		{ FI_MSG | FI_SEND, FI_MSG | FI_SEND | COMM, FI_MSG | FI_SEND, 0 },
 		{ FI_MSG | FI_RECV, FI_MSG | FI_RECV | COMM, 0, FI_MSG | FI_RECV },
 		/* One without a direction has all of its own. */
-		{ FI_MSG | FI_RMA | FI_READ, MESSAGES | FI_RMA | FI_READ | COMM,
+		{ FI_MSG | FI_RMA | FI_READ, (MESSAGES & ~FI_TAGGED) | FI_RMA | FI_READ | COMM,
 		  FI_MSG | FI_SEND | FI_RMA | FI_READ, FI_MSG | FI_RECV },
 		{ FI_MSG | FI_RMA | FI_SEND, FI_MSG | FI_SEND | (MRF_CAPS & ~NOT_RMA),
 		  FI_MSG | FI_SEND | (MRF_CAPS_TX & ~NOT_RMA), MRF_CAPS_RX & ~NOT_RMA },
@@ -419,15 +426,16 @@ START_TEST(getinfo_refuses_capabilities_that_are_not_offered)
 		if (bit == FI_HMEM)
 			ck_has("MRF-E1033", "FI_HMEM");
 	}
-	hints->caps = FI_TAGGED | FI_RECV;
+	hints->caps = FI_MULTICAST | FI_RECV;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
-	ck_has("MRF-E1021", "not offered: FI_TAGGED; offered: FI_MSG, FI_RMA, FI_ATOMIC");
+	ck_has("MRF-E1021",
+	       "not offered: FI_MULTICAST; offered: FI_MSG, FI_RMA, FI_TAGGED, FI_ATOMIC");
 	hints->caps = FI_RMA | FI_MSG | FI_COLLECTIVE;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_has("MRF-E1021", "not offered: FI_COLLECTIVE; offered: FI_MSG");
-	hints->caps = FI_MSG | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+	hints->caps = FI_MSG | FI_MULTI_RECV | FI_NAMED_RX_CTX | FI_SOURCE;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
-	ck_has("MRF-E1021", "not offered: FI_MULTI_RECV, FI_SOURCE, FI_DIRECTED_RECV; offered");
+	ck_has("MRF-E1021", "not offered: FI_MULTI_RECV, FI_NAMED_RX_CTX; offered");
 }
 END_TEST
 
@@ -482,7 +490,7 @@ END_TEST
 
 START_TEST(getinfo_checks_every_transmit_hint)
 {
-	CK_FIELD(tx_attr->caps, FI_TAGGED, FI_RMA);
+	CK_FIELD(tx_attr->caps, FI_MULTICAST, FI_RMA);
 	CK_FIELD(tx_attr->caps, FI_MSG | FI_RECV, FI_MSG | FI_SEND);
 	CK_FIELD(tx_attr->caps, FI_REMOTE_READ, FI_READ);
 	CK_FIELD(tx_attr->op_flags, FI_FENCE, MRF_OP_FLAGS_TX);
@@ -497,9 +505,9 @@ END_TEST
 
 START_TEST(getinfo_checks_every_receive_hint)
 {
-	CK_FIELD(rx_attr->caps, FI_TAGGED | FI_RECV, FI_REMOTE_READ);
+	CK_FIELD(rx_attr->caps, FI_MULTICAST | FI_RECV, FI_REMOTE_READ);
 	CK_FIELD(rx_attr->caps, FI_MSG | FI_SEND, FI_MSG | FI_RECV);
-	CK_FIELD(rx_attr->caps, FI_TAGGED | FI_RECV, FI_RECV);
+	CK_FIELD(rx_attr->caps, FI_MULTICAST | FI_RECV, FI_RECV);
 	CK_FIELD(rx_attr->op_flags, FI_MULTI_RECV, FI_COMPLETION);
 	CK_FIELD(rx_attr->msg_order, FI_ORDER_SAW, MRF_MSG_ORDER);
 	CK_FIELD(rx_attr->comp_order, FI_ORDER_DATA, FI_ORDER_NONE);
@@ -572,12 +580,12 @@ END_TEST
 
 START_TEST(getinfo_says_all_that_is_wrong_at_once)
 {
-	hints->caps = FI_TAGGED;
+	hints->caps = FI_MULTICAST;
 	hints->ep_attr->type = FI_EP_DGRAM;
 	hints->domain_attr->mr_mode = FI_MR_SCALABLE | FI_MR_LOCAL;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_assert_uint_eq(unit_lines(text), 3);
-	ck_has("MRF-E1021", "FI_TAGGED");
+	ck_has("MRF-E1021", "FI_MULTICAST");
 	ck_has("MRF-E1022", "FI_EP_DGRAM");
 	ck_has("MRF-E1030", "FI_MR_SCALABLE must be set alone");
 }
@@ -1177,7 +1185,7 @@ START_TEST(getinfo_that_matches_nothing_is_said_once)
 		mrf_env_reload();
 		fi_freeinfo(hints);
 		hints = fi_allocinfo();
-		hints->caps = FI_TAGGED;
+		hints->caps = FI_MULTICAST;
 		hints->ep_attr->type = FI_EP_DGRAM;
 		hints->domain_attr->mr_mode = FI_MR_SCALABLE | FI_MR_LOCAL;
 		hints->domain_attr->max_ep_tx_ctx = 1 << 20;

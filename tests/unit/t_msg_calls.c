@@ -404,7 +404,7 @@ START_TEST(msg_capabilities_of_an_endpoint_are_those_asked_for)
 		ck_assert_ptr_eq(ep->msg, asked[i][1] & FI_MSG ? &mrf_ep_msg_ops : &mrf_no_msg);
 		must_close(&ep->fid);
 	}
-	p.a.info->caps = FI_TAGGED;
+	p.a.info->caps = FI_MULTICAST;
 	ck_assert_int_eq(fi_endpoint(p.a.domain, p.a.info, &ep, NULL), -FI_EINVAL);
 	pair_close(&p);
 }

@@ -208,7 +208,7 @@ static bool fits_locked(const struct mrf_peer *peer, const struct mrf_welcome *w
 			    "the program that listens there does not speak this protocol");
 		return false;
 	}
-	if (line && !(welcome->line.kinds & MRF_LINE_MSG)) {
+	if (line && !(welcome->line.kinds & (MRF_LINE_MSG | MRF_LINE_TAGGED))) {
 		why_refused(MRF_REFUSE_MESSAGES, why);
 		return false;
 	}

@@ -36,6 +36,7 @@ struct mrf_outlet {
 	uint64_t taken;	 /* of these, which the target has done with */
 	uint32_t window; /* so many more than taken may be posted */
 	uint32_t slot;	 /* bytes of the longest frame */
+	uint32_t kinds;	 /* of messages that it takes: MRF_LINE_* (proto/proto.h) */
 };
 
 /* May another frame be posted? */

@@ -166,7 +166,9 @@ struct mrf_op {
 		struct mrf_op_atomic atomic;
 		struct {
 			bool cq_data; /* it carries imm.data */
-		} send;		      /* kind SEND */
+			bool tagged;
+			uint64_t tag;
+		} send; /* kind SEND */
 		/* READ and WRITE: by way of the peer's ring (tx/rma_op.c); less than 2^32 */
 		uint64_t fetched;
 	};
@@ -207,6 +209,8 @@ struct mrf_req {
 	fi_addr_t addr;
 	void *context;
 	uint64_t data;
+	bool tagged; /* a message with a tag */
+	uint64_t tag;
 	uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_FENCE ... */
 	bool silent;	/* of a call that injects: no completion when it succeeds */
 };

@@ -2,10 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 #include "base/compiler.h"
 #include "ep/model/ep.h"
 #include "ep/msg/arrive.h"
 #include "ep/msg/deliver.h"
+#include "ep/msg/label.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
 
@@ -24,14 +26,22 @@ static void keep_message_locked(struct mrf_inbox *inbox, struct mrf_message *mes
 		message = own;
 	}
 	inbox->kept += sizeof(*message) + message->len;
-	mrf_match_keep(&inbox->match, &message->match, MRF_MATCH_UNKNOWN, 0);
+	mrf_match_keep(mrf_inbox_match(inbox, message->tagged), &message->match,
+		       message->origin->source, message->tag);
+}
+
+/* Was the endpoint opened for such messages, as its welcome said? */
+static bool takes(const struct mrf_ep *ep, const struct mrf_frame_message *frame)
+{
+	return ep->caps & (frame->flags & MRF_FRAME_TAGGED ? FI_TAGGED : FI_MSG);
 }
 
 /* Checks that the frame is the next one, and one that may come. */
-static int check_frame(const struct mrf_origin *origin, const struct mrf_frame_message *frame)
+static int check_frame(const struct mrf_ep *ep, const struct mrf_origin *origin,
+		       const struct mrf_frame_message *frame)
 {
-	if (mrf_unlikely(frame->flags & (MRF_FRAME_TAGGED | MRF_FRAME_MATCHED) ||
-			 frame->number != (uint32_t)origin->next))
+	if (mrf_unlikely(frame->flags & MRF_FRAME_MATCHED ||
+			 frame->number != (uint32_t)origin->next || !takes(ep, frame)))
 		return -FI_EINVAL;
 	return mrf_unlikely(origin->next >= origin->limit) ? -FI_E2BIG : 0;
 }
@@ -52,16 +62,22 @@ static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, s
 	int ret = mrf_frame_message_decode(slot->bytes, len, &frame);
 
 	if (!ret)
-		ret = check_frame(inlet->origin, &frame);
+		ret = check_frame(inlet->inbox->ep, inlet->origin, &frame);
 	if (mrf_unlikely(ret))
 		return ret;
 	count_frame(inlet->origin, slot);
 	message->slot = slot;
+	message->origin = inlet->origin;
+	inlet->origin->kept++;
 	message->data = frame.data;
 	message->len = frame.data_len;
+	message->tagged = frame.flags & MRF_FRAME_TAGGED;
+	message->tag = frame.tag;
 	message->has_cq_data = frame.flags & MRF_FRAME_CQ_DATA;
 	message->cq_data = frame.cq_data;
-	recv = mrf_match_arrive(&inlet->inbox->match, MRF_MATCH_UNKNOWN, 0);
+	mrf_label_refresh_locked(inlet->inbox);
+	recv = mrf_match_arrive(mrf_inbox_match(inlet->inbox, message->tagged),
+				inlet->origin->source, message->tag);
 	if (recv)
 		mrf_deliver_locked(inlet->inbox, mrf_recv_of(recv), message);
 	else

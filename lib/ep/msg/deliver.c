@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 #include "base/compiler.h"
 #include "base/known.h"
 #include "base/log.h"
@@ -15,13 +16,26 @@
 
 /* --- what the application hears ------------------------------------------------------- */
 
+static uint64_t comp_flags(const struct mrf_recv *recv)
+{
+	return (recv->tagged ? FI_TAGGED : FI_MSG) | FI_RECV | (recv->claims ? FI_CLAIM : 0);
+}
+
+fi_addr_t mrf_deliver_source(const struct mrf_ep *ep, const struct mrf_message *message)
+{
+	uint64_t source = message->origin->source;
+
+	return ep->caps & FI_SOURCE && source != MRF_MATCH_UNKNOWN ? source : FI_ADDR_NOTAVAIL;
+}
+
 static void report_ok_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 			     const struct mrf_message *message)
 {
 	struct mrf_comp comp = { .op_context = recv->context,
-				 .flags = FI_MSG | FI_RECV,
+				 .flags = comp_flags(recv),
 				 .len = message->len,
-				 .src_addr = FI_ADDR_NOTAVAIL };
+				 .tag = message->tag,
+				 .src_addr = mrf_deliver_source(ep, message) };
 
 	if (message->has_cq_data) {
 		comp.flags |= FI_REMOTE_CQ_DATA;
@@ -34,27 +48,42 @@ static void report_ok_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 }
 
 /* Also what of the message is there, and not, if it has one. */
+static void fill_error(struct mrf_comp_err *entry, const struct mrf_recv *recv,
+		       const struct mrf_message *message, int err, int code)
+{
+	*entry = (struct mrf_comp_err){ .comp = { .op_context = recv->context,
+						  .flags = comp_flags(recv),
+						  .src_addr = FI_ADDR_NOTAVAIL },
+					.err = err,
+					.prov_errno = code };
+	if (!message)
+		return;
+	entry->comp.len = mrf_min(message->len, recv->len);
+	entry->olen = message->len - entry->comp.len;
+	entry->comp.tag = message->tag;
+	entry->comp.data = message->cq_data;
+	entry->comp.flags |= message->has_cq_data ? FI_REMOTE_CQ_DATA : 0;
+}
+
+static void tell_error_entry_locked(struct mrf_ep *ep, const struct mrf_comp_err *entry)
+{
+	if (ep->rx_cq)
+		mrf_cq_write_err(ep->rx_cq, entry);
+	if (ep->rcv_cntr)
+		mrf_cntr_adderr(ep->rcv_cntr, 1);
+}
+
 static void report_error_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 				const struct mrf_message *message, int err, int code,
 				const char *text)
 {
-	struct mrf_comp_err entry = { .comp = { .op_context = recv->context,
-						.flags = FI_MSG | FI_RECV,
-						.src_addr = FI_ADDR_NOTAVAIL },
-				      .err = err,
-				      .prov_errno = code };
+	struct mrf_comp_err entry;
 
-	if (message) {
-		entry.comp.len = mrf_min(message->len, recv->len);
-		entry.olen = message->len - entry.comp.len;
-		entry.comp.data = message->cq_data;
-		entry.comp.flags |= message->has_cq_data ? FI_REMOTE_CQ_DATA : 0;
-	}
+	fill_error(&entry, recv, message, err, code);
+	if (message)
+		entry.comp.src_addr = mrf_deliver_source(ep, message);
 	snprintf(entry.text, sizeof(entry.text), "%s", text);
-	if (ep->rx_cq)
-		mrf_cq_write_err(ep->rx_cq, &entry);
-	if (ep->rcv_cntr)
-		mrf_cntr_adderr(ep->rcv_cntr, 1);
+	tell_error_entry_locked(ep, &entry);
 }
 
 static void report_cut_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
@@ -65,6 +94,27 @@ static void report_cut_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 	snprintf(text, sizeof(text), "the message has %zu byte%s, and the receive room for %zu",
 		 message->len, MRF_S(message->len), recv->len);
 	report_error_locked(ep, recv, message, FI_ETRUNC, 4320, text);
+}
+
+_Static_assert(MRF_UNKNOWN_SOURCE == 4329, "the code that is in the manual");
+
+/* With FI_SOURCE_ERR: is its sender not in the address vector? */
+static bool is_stranger(const struct mrf_ep *ep, const struct mrf_message *message)
+{
+	return ep->caps & FI_SOURCE_ERR && message->origin->source == MRF_MATCH_UNKNOWN;
+}
+
+/* The message is where it belongs; err_data is the address of its sender. */
+static void report_stranger_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
+				   const struct mrf_message *message)
+{
+	const union mrf_addr *addr = &message->origin->addr;
+	struct mrf_comp_err entry;
+
+	fill_error(&entry, recv, message, FI_EADDRNOTAVAIL, 4329);
+	entry.addr_len = mrf_addr_len(addr);
+	memcpy(entry.text, addr, entry.addr_len);
+	tell_error_entry_locked(ep, &entry);
 }
 
 /* ret: of the copy. */
@@ -83,6 +133,8 @@ static void report_end_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 			"message is lost");
 	else if (mrf_unlikely(message->len > recv->len))
 		report_cut_locked(ep, recv, message);
+	else if (mrf_unlikely(is_stranger(ep, message)))
+		report_stranger_locked(ep, recv, message);
 	else
 		report_ok_locked(ep, recv, message);
 }
@@ -97,8 +149,10 @@ void mrf_recv_put_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
 	mrf_list_add_head(&recv->match.all, &inbox->free_recvs);
 }
 
-static void drop_message_locked(struct mrf_inbox *inbox, struct mrf_message *message)
+void mrf_deliver_drop_locked(struct mrf_inbox *inbox, struct mrf_message *message)
 {
+	mrf_lock_held(&inbox->ep->lock);
+	message->origin->kept--;
 	if (message->slot)
 		mrf_inbox_give_slot_locked(inbox, message->slot);
 	else
@@ -110,7 +164,7 @@ static void finish_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 {
 	report_end_locked(inbox->ep, recv, message, ret);
 	mrf_recv_put_locked(inbox, recv);
-	drop_message_locked(inbox, message);
+	mrf_deliver_drop_locked(inbox, message);
 }
 
 void mrf_deliver_error_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, int err, int code,

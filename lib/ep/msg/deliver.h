@@ -33,6 +33,8 @@ struct mrf_recv {
 	void *desc;
 	struct mrf_recv_more *more; /* NULL: there is at most one */
 	bool silent;
+	bool tagged;
+	bool claims; /* takes a message that was claimed */
 };
 
 static inline struct mrf_recv *mrf_recv_of(struct mrf_match_recv *match)
@@ -46,6 +48,10 @@ static inline struct mrf_recv *mrf_recv_of(struct mrf_match_recv *match)
  */
 void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			struct mrf_message *message);
+/* What its completion says of its sender: FI_SOURCE. ep->lock is held. */
+fi_addr_t mrf_deliver_source(const struct mrf_ep *ep, const struct mrf_message *message);
+/* The message, which is in no list, is dropped. ep->lock is held. */
+void mrf_deliver_drop_locked(struct mrf_inbox *inbox, struct mrf_message *message);
 /* The receive fails, with a sentence; it is not posted. ep->lock is held. */
 void mrf_deliver_error_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, int err, int code,
 			      const char *text);

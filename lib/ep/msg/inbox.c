@@ -80,6 +80,12 @@ void mrf_inbox_tell_locked(struct mrf_inbox *inbox)
 		mrf_inbox_tell_one_locked(mrf_list_entry(node, struct mrf_inlet, due));
 }
 
+void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	inbox->kept -= sizeof(*message) + message->len;
+}
+
 void mrf_inbox_give_slot_locked(struct mrf_inbox *inbox, struct mrf_slot *slot)
 {
 	struct mrf_origin *origin = slot->origin;

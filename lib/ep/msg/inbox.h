@@ -37,11 +37,13 @@ struct mrf_origin {
 	struct mrf_list node;	 /* in inbox->origins: the one that was used last is the last */
 	struct mrf_inlet *inlet; /* NULL: it has no line now */
 	uint64_t ticket;
-	union mrf_addr addr; /* where its endpoint listens, as it says */
+	union mrf_addr addr; /* where its endpoint listens, as it says, */
+	uint64_t source;     /* and what the address vector has for that: label.h */
 	uint64_t next;	     /* frames that have come: the number of the next one */
 	uint64_t limit;	     /* it may not send that one yet */
 	uint64_t told;	     /* how many were taken, when it was last told */
 	unsigned held;	     /* of those that have come, whose slot is not posted again */
+	unsigned kept;	     /* messages of it that are unexpected, claimed or late */
 	uint32_t window;
 	bool used_up; /* it has sent all that it may, since it was told */
 };
@@ -66,7 +68,8 @@ struct mrf_inbox {
 	/* A completion of one of our own lines; ep->lock is held. */
 	void (*heard)(struct mrf_ep *ep, const struct mrf_wc *wc);
 
-	struct mrf_match match;
+	struct mrf_match untagged, tagged;
+	struct mrf_list claimed; /* struct mrf_message.late.node: those that FI_CLAIM set aside */
 	struct mrf_list free_recvs; /* struct mrf_recv */
 	size_t kept; /* bytes of unexpected messages; up to keep_max, notes are sent */
 	size_t keep_max;
@@ -85,6 +88,7 @@ struct mrf_inbox {
 	unsigned windows;	/* the sum of all inlets' */
 	struct mrf_list due;	/* struct mrf_inlet.due */
 	struct mrf_list origins;
+	uint64_t labelled; /* mrf_av_changes when the origins' labels were looked up */
 	unsigned norigins;
 
 	struct mrf_kick kick; /* the agent is to look for inlets to cut off, and at growing */
@@ -95,8 +99,15 @@ struct mrf_inbox {
 	bool on_duty;			  /* nobody does: the agent */
 };
 
+static inline struct mrf_match *mrf_inbox_match(struct mrf_inbox *inbox, bool tagged)
+{
+	return tagged ? &inbox->tagged : &inbox->untagged;
+}
+
 /* All of them with ep->lock held. */
 
+/* The message is no longer kept: its bytes do not count. */
+void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);
 /* Peers may have to be told: an unexpected message is gone, or a slot was posted again. */
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox);
 /* The same for one of them, as soon as half of its window has been taken. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 #include "base/compiler.h"
 #include "base/param.h"
 #include "contract/budget.h"
 #include "ep/model/ep.h"
 #include "ep/msg/arrive.h"
 #include "ep/msg/duty.h"
+#include "ep/msg/label.h"
 #include "ep/msg/lines.h"
 #include "ep/msg/recv.h"
 #include "loop/agent_calls.h"
@@ -88,7 +90,7 @@ static void forget_oldest_locked(struct mrf_inbox *inbox)
 
 		if (inbox->norigins <= MRF_ORIGINS)
 			return;
-		if (!origin->inlet && !origin->held)
+		if (!origin->inlet && !origin->held && !origin->kept)
 			forget_origin_locked(inbox, origin);
 	}
 }
@@ -104,6 +106,7 @@ static struct mrf_origin *new_origin_locked(struct mrf_inbox *inbox, const struc
 	origin->ticket = hello->ticket;
 	mrf_vconn_peer_addr(vconn, &origin->addr);
 	mrf_addr_set_port(&origin->addr, (uint16_t)(hello->flags >> MRF_HELLO_PORT_SHIFT));
+	mrf_label_new_locked(inbox, origin);
 	mrf_list_add_tail(&origin->node, &inbox->origins);
 	inbox->norigins++;
 	forget_oldest_locked(inbox);
@@ -222,6 +225,12 @@ err_free:
 	return ret;
 }
 
+static uint32_t kinds_of(const struct mrf_ep *ep)
+{
+	return (ep->caps & FI_MSG ? MRF_LINE_MSG : 0) |
+	       (ep->caps & FI_TAGGED ? MRF_LINE_TAGGED : 0);
+}
+
 void mrf_inlet_welcome(const struct mrf_inlet *inlet, struct mrf_welcome *welcome)
 {
 	struct mrf_ep *ep = inlet->inbox->ep;
@@ -230,7 +239,7 @@ void mrf_inlet_welcome(const struct mrf_inlet *inlet, struct mrf_welcome *welcom
 	welcome->flags |= MRF_WELCOME_LINE | (inlet->known ? MRF_WELCOME_KNOWN : 0);
 	welcome->line = (struct mrf_welcome_line){ .slot = MRF_LINE_SLOT,
 						   .window = inlet->origin->window,
-						   .kinds = MRF_LINE_MSG,
+						   .kinds = kinds_of(ep),
 						   .taken = inlet->origin->next };
 	mrf_lock_release(&ep->lock);
 }
@@ -342,7 +351,9 @@ int mrf_inbox_new(struct mrf_ep *ep, void (*heard)(struct mrf_ep *ep, const stru
 
 	if (!inbox)
 		return -FI_ENOMEM;
-	ret = mrf_match_init(&inbox->match);
+	ret = mrf_match_init(&inbox->untagged);
+	if (!ret)
+		ret = mrf_match_init(&inbox->tagged);
 	if (ret) {
 		free(inbox);
 		return ret;
@@ -351,6 +362,7 @@ int mrf_inbox_new(struct mrf_ep *ep, void (*heard)(struct mrf_ep *ep, const stru
 	inbox->heard = heard;
 	inbox->cut = cut;
 	inbox->keep_max = (size_t)mrf_param_int(MRF_PARAM_UNEXPECTED) << 10;
+	mrf_list_init(&inbox->claimed);
 	mrf_list_init(&inbox->free_recvs);
 	mrf_list_init(&inbox->late);
 	mrf_list_init(&inbox->inlets);
@@ -371,7 +383,8 @@ void mrf_inbox_free(struct mrf_inbox *inbox)
 	if (!inbox)
 		return;
 	mrf_recv_drop_all(inbox);
-	mrf_match_fini(&inbox->match);
+	mrf_match_fini(&inbox->untagged);
+	mrf_match_fini(&inbox->tagged);
 	mrf_slots_close(&inbox->slots);
 	if (inbox->vcq)
 		mrf_vcq_close(inbox->vcq);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "contract/budget.h"
 #include "ep/msg/deliver.h"
+#include "ep/msg/label.h"
 #include "ep/msg/recv.h"
 
 /* --- one receive ---------------------------------------------------------------------- */
@@ -20,7 +21,7 @@ static int take_recv_locked(struct mrf_inbox *inbox, struct mrf_recv **out)
 		*out = mrf_list_entry(node, struct mrf_recv, match.all);
 		return 0;
 	}
-	if (inbox->match.recvs >= MRF_RECVS)
+	if (inbox->untagged.recvs + inbox->tagged.recvs >= MRF_RECVS)
 		return -FI_EAGAIN;
 	*out = calloc(1, sizeof(**out));
 	return *out ? 0 : -FI_EAGAIN;
@@ -49,6 +50,8 @@ static void fill_recv(struct mrf_recv *recv, const struct mrf_recv_req *req,
 {
 	recv->context = req->context;
 	recv->silent = req->silent;
+	recv->tagged = req->tagged;
+	recv->claims = false;
 	recv->more = more;
 	recv->buf = req->count ? req->iov[0].iov_base : NULL;
 	recv->desc = req->count && req->desc ? req->desc[0] : NULL;
@@ -57,30 +60,84 @@ static void fill_recv(struct mrf_recv *recv, const struct mrf_recv_req *req,
 
 /* --- posting -------------------------------------------------------------------------- */
 
-/* The oldest message that waits for a receive like this. */
-static struct mrf_message *find_kept_locked(struct mrf_inbox *inbox)
+/* Without FI_DIRECTED_RECV the source is not looked at. */
+static uint64_t source_of(const struct mrf_inbox *inbox, const struct mrf_recv_req *req)
 {
-	struct mrf_match_msg *match = mrf_match_find(&inbox->match, 0, 0, MRF_MATCH_ANY);
-	struct mrf_message *message;
+	bool directed = inbox->ep->caps & FI_DIRECTED_RECV && req->from != FI_ADDR_UNSPEC;
 
-	if (mrf_likely(!match))
-		return NULL;
-	message = mrf_container_of(match, struct mrf_message, match);
-	mrf_match_take(&inbox->match, match);
-	inbox->kept -= sizeof(*message) + message->len;
-	return message;
+	return directed ? req->from : MRF_MATCH_ANY;
 }
 
-static void post_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
+struct mrf_message *mrf_recv_find_locked(struct mrf_inbox *inbox, const struct mrf_recv_req *req)
 {
-	struct mrf_message *message = find_kept_locked(inbox);
+	struct mrf_match_msg *found;
+
+	mrf_lock_held(&inbox->ep->lock);
+	mrf_label_refresh_locked(inbox);
+	found = mrf_match_find(mrf_inbox_match(inbox, req->tagged), req->tag, req->ignore,
+			       source_of(inbox, req));
+	return found ? mrf_container_of(found, struct mrf_message, match) : NULL;
+}
+
+void mrf_recv_take_locked(struct mrf_inbox *inbox, struct mrf_message *message)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	mrf_match_take(mrf_inbox_match(inbox, message->tagged), &message->match);
+	mrf_inbox_unkeep_locked(inbox, message);
+}
+
+void mrf_recv_claim_locked(struct mrf_inbox *inbox, struct mrf_message *message,
+			   const void *context)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	mrf_match_take(mrf_inbox_match(inbox, message->tagged), &message->match);
+	message->claimed = context;
+	mrf_list_add_tail(&message->late.node, &inbox->claimed);
+}
+
+struct mrf_message *mrf_recv_claimed_locked(struct mrf_inbox *inbox, const void *context)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	mrf_list_each (node, &inbox->claimed) {
+		struct mrf_message *message = mrf_list_entry(node, struct mrf_message, late.node);
+
+		if (message->claimed != context)
+			continue;
+		mrf_list_del(node);
+		mrf_inbox_unkeep_locked(inbox, message);
+		return message;
+	}
+	return NULL;
+}
+
+static void post_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+			     const struct mrf_recv_req *req)
+{
+	struct mrf_message *message = mrf_recv_find_locked(inbox, req);
 
 	if (mrf_likely(!message)) {
-		mrf_match_post(&inbox->match, &recv->match, 0, 0, MRF_MATCH_ANY);
+		mrf_match_post(mrf_inbox_match(inbox, req->tagged), &recv->match, req->tag,
+			       req->ignore, source_of(inbox, req));
 		return;
 	}
+	mrf_recv_take_locked(inbox, message);
 	mrf_deliver_locked(inbox, recv, message);
 	mrf_inbox_tell_locked(inbox);
+}
+
+static int post_claimed_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+			       const struct mrf_recv_req *req)
+{
+	struct mrf_message *message = mrf_recv_claimed_locked(inbox, req->context);
+
+	if (!message) {
+		mrf_recv_put_locked(inbox, recv);
+		return -FI_EINVAL;
+	}
+	recv->claims = true;
+	mrf_deliver_locked(inbox, recv, message);
+	mrf_inbox_tell_locked(inbox);
+	return 0;
 }
 
 /* What could not be copied under the lock: the caller has released it. */
@@ -91,39 +148,57 @@ static void finish_late(struct mrf_inbox *inbox)
 	mrf_lock_release(&inbox->ep->lock);
 }
 
-int mrf_recv_post(struct mrf_ep *ep, const struct mrf_recv_req *req)
+/* claimed: the message is one that was. */
+static int post_either_locked(struct mrf_ep *ep, const struct mrf_recv_req *req,
+			      struct mrf_recv_more *more, bool claimed)
 {
-	struct mrf_inbox *inbox = ep->inbox;
-	struct mrf_recv_more *more = NULL;
 	struct mrf_recv *recv;
-	bool late = false;
+	int ret = take_recv_locked(ep->inbox, &recv);
+
+	if (mrf_unlikely(ret)) {
+		free(more);
+		return ret;
+	}
+	fill_recv(recv, req, more);
+	if (mrf_unlikely(claimed))
+		return post_claimed_locked(ep->inbox, recv, req);
+	post_recv_locked(ep->inbox, recv, req);
+	return 0;
+}
+
+static int post(struct mrf_ep *ep, const struct mrf_recv_req *req, bool claimed)
+{
+	struct mrf_recv_more *more = NULL;
 	int ret = req->count > 1 ? keep_more(req, &more) : 0;
+	bool late;
 
 	if (mrf_unlikely(ret))
 		return ret;
 	mrf_lock_take(&ep->lock);
-	ret = take_recv_locked(inbox, &recv);
-	if (mrf_likely(!ret)) {
-		fill_recv(recv, req, more);
-		post_recv_locked(inbox, recv);
-		late = mrf_deliver_has_late_locked(inbox);
-	}
+	ret = post_either_locked(ep, req, more, claimed);
+	late = mrf_deliver_has_late_locked(ep->inbox);
 	mrf_lock_release(&ep->lock);
-	if (mrf_unlikely(ret))
-		free(more);
 	if (mrf_unlikely(late))
-		finish_late(inbox);
+		finish_late(ep->inbox);
 	return ret;
+}
+
+int mrf_recv_post(struct mrf_ep *ep, const struct mrf_recv_req *req)
+{
+	return post(ep, req, false);
+}
+
+int mrf_recv_post_claimed(struct mrf_ep *ep, const struct mrf_recv_req *req)
+{
+	return post(ep, req, true);
 }
 
 /* --- and the rest --------------------------------------------------------------------- */
 
-int mrf_recv_cancel_locked(struct mrf_ep *ep, const void *context)
+static int cancel_in_locked(struct mrf_ep *ep, struct mrf_match *match, const void *context)
 {
-	struct mrf_match *match = &ep->inbox->match;
 	struct mrf_match_recv *at = mrf_match_first_recv(match);
 
-	mrf_lock_held(&ep->lock);
 	while (at && mrf_recv_of(at)->context != context)
 		at = mrf_match_next_recv(match, at);
 	if (!at)
@@ -134,10 +209,18 @@ int mrf_recv_cancel_locked(struct mrf_ep *ep, const void *context)
 	return 0;
 }
 
+int mrf_recv_cancel_locked(struct mrf_ep *ep, const void *context)
+{
+	int ret = cancel_in_locked(ep, &ep->inbox->untagged, context);
+
+	mrf_lock_held(&ep->lock);
+	return ret == -FI_ENOENT ? cancel_in_locked(ep, &ep->inbox->tagged, context) : ret;
+}
+
 size_t mrf_recv_posted_locked(const struct mrf_ep *ep)
 {
 	mrf_lock_held(&ep->lock);
-	return ep->inbox->match.recvs;
+	return ep->inbox->untagged.recvs + ep->inbox->tagged.recvs;
 }
 
 static void free_recv(struct mrf_recv *recv)
@@ -146,15 +229,22 @@ static void free_recv(struct mrf_recv *recv)
 	free(recv);
 }
 
-static void drop_recvs(struct mrf_inbox *inbox)
+static void drop_posted(struct mrf_match *match)
 {
 	struct mrf_match_recv *at;
-	struct mrf_list *node;
 
-	while ((at = mrf_match_first_recv(&inbox->match))) {
-		mrf_match_cancel(&inbox->match, at);
+	while ((at = mrf_match_first_recv(match))) {
+		mrf_match_cancel(match, at);
 		free_recv(mrf_recv_of(at));
 	}
+}
+
+static void drop_recvs(struct mrf_inbox *inbox)
+{
+	struct mrf_list *node;
+
+	drop_posted(&inbox->untagged);
+	drop_posted(&inbox->tagged);
 	while ((node = mrf_list_pop(&inbox->free_recvs)))
 		free_recv(mrf_list_entry(node, struct mrf_recv, match.all));
 }
@@ -166,16 +256,25 @@ static void free_message(struct mrf_message *message)
 		free(message);
 }
 
-void mrf_recv_drop_all(struct mrf_inbox *inbox)
+static void drop_kept(struct mrf_match *match)
 {
 	struct mrf_match_msg *at;
+
+	while ((at = mrf_match_first_msg(match))) {
+		mrf_match_take(match, at);
+		free_message(mrf_container_of(at, struct mrf_message, match));
+	}
+}
+
+void mrf_recv_drop_all(struct mrf_inbox *inbox)
+{
 	struct mrf_list *node;
 
 	drop_recvs(inbox);
-	while ((at = mrf_match_first_msg(&inbox->match))) {
-		mrf_match_take(&inbox->match, at);
-		free_message(mrf_container_of(at, struct mrf_message, match));
-	}
+	drop_kept(&inbox->untagged);
+	drop_kept(&inbox->tagged);
+	while ((node = mrf_list_pop(&inbox->claimed)))
+		free_message(mrf_list_entry(node, struct mrf_message, late.node));
 	while ((node = mrf_list_pop(&inbox->late))) {
 		struct mrf_message *message = mrf_list_entry(node, struct mrf_message, late.node);
 

@@ -14,7 +14,9 @@ struct mrf_recv_req {
 	const struct iovec *iov;
 	void **desc; /* NULL, or one per iov */
 	size_t count;
-	fi_addr_t from;
+	fi_addr_t from; /* with FI_DIRECTED_RECV; its own name, as mrf_av_find says it */
+	bool tagged;
+	uint64_t tag, ignore; /* of a tagged one */
 	void *context;
 	bool silent; /* no completion when it succeeds */
 };
@@ -24,6 +26,25 @@ struct mrf_recv_req {
  * is no memory, or MRF_RECVS are posted; nothing was done. No lock is held.
  */
 int mrf_recv_post(struct mrf_ep *ep, const struct mrf_recv_req *req);
+/*
+ * As mrf_recv_post, for the message that was claimed with req->context. -FI_EINVAL: there is none.
+ */
+int mrf_recv_post_claimed(struct mrf_ep *ep, const struct mrf_recv_req *req);
+
+/* --- for peek.c; ep->lock is held ----------------------------------------------------- */
+
+/* The oldest message that such a receive would take; it stays where it is. NULL: there is none. */
+struct mrf_message *mrf_recv_find_locked(struct mrf_inbox *inbox, const struct mrf_recv_req *req);
+/* Takes it out. */
+void mrf_recv_take_locked(struct mrf_inbox *inbox, struct mrf_message *message);
+/* Sets it aside, until mrf_recv_claimed_locked takes the one with this context out. */
+void mrf_recv_claim_locked(struct mrf_inbox *inbox, struct mrf_message *message,
+			   const void *context);
+/* NULL: there is none with this context. */
+struct mrf_message *mrf_recv_claimed_locked(struct mrf_inbox *inbox, const void *context);
+
+/* --- all the rest --------------------------------------------------------------------- */
+
 /*
  * Cancels the receive with this context that was posted first: its entry (FI_ECANCELED) has been
  * written. -FI_ENOENT: there is none that waits. ep->lock is held.

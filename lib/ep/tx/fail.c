@@ -249,7 +249,14 @@ void mrf_fail_post_locked(struct mrf_op *op, int ret)
 	struct mrf_why why;
 
 	mrf_lock_held(&op->peer->ep->lock);
-	mrf_why_set(&why, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, "%s", MRF_NOT_TAKEN);
+	if (ret == -FI_EOPNOTSUPP && op->type->kind == MRF_OP_SEND)
+		mrf_why_set(
+			&why, FI_EOPNOTSUPP, 4324,
+			"the endpoint there takes no messages %s a tag: it was opened without %s",
+			op->send.tagged ? "with" : "without",
+			op->send.tagged ? "FI_TAGGED" : "FI_MSG");
+	else
+		mrf_why_set(&why, ret == -FI_EAGAIN ? FI_EIO : -ret, 4108, "%s", MRF_NOT_TAKEN);
 	mrf_settle_fail_locked(op, &why);
 }
 

@@ -10,7 +10,8 @@ void mrf_outlet_begins_locked(struct mrf_peer *peer, const struct mrf_welcome_li
 	peer->line = (struct mrf_outlet){ .posted = line->taken,
 					  .taken = line->taken,
 					  .window = mrf_min(line->window, MRF_WINDOW_MAX),
-					  .slot = line->slot };
+					  .slot = line->slot,
+					  .kinds = line->kinds };
 }
 
 bool mrf_outlet_lets_locked(struct mrf_peer *peer)

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 #include "ep/link/conn.h"
 #include "ep/tx/entry.h"
 #include "ep/tx/send_op.h"
 #include "proto/frame.h"
 
 _Static_assert(MRF_SEND_MAX == MRF_LINE_DATA, "a message is one frame");
+
+static uint32_t frame_flags(const struct mrf_op *op)
+{
+	return (op->send.cq_data ? MRF_FRAME_CQ_DATA : 0) |
+	       (op->send.tagged ? MRF_FRAME_TAGGED : 0);
+}
 
 /*
  * A frame is one work request, with a head that stays in the line's memory until it is back. What
@@ -18,8 +25,9 @@ static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_vwr wr = { .op = MRF_VWR_SEND,
 			      .sge = sge,
 			      .is_inline = op->local.kind == MRF_LOCAL_INLINE || !op->total };
-	const struct mrf_frame_message frame = { .flags = op->send.cq_data ? MRF_FRAME_CQ_DATA : 0,
+	const struct mrf_frame_message frame = { .flags = frame_flags(op),
 						 .number = (uint32_t)peer->line.posted,
+						 .tag = op->send.tag,
 						 .cq_data = op->imm.data };
 	uint64_t len = op->total;
 	uint8_t *head = mrf_conn_head(conn);
@@ -28,6 +36,8 @@ static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	if (op->total + MRF_FRAME_MESSAGE_MAX > peer->line.slot)
 		return -FI_EMSGSIZE;
+	if (!(peer->line.kinds & (op->send.tagged ? MRF_LINE_TAGGED : MRF_LINE_MSG)))
+		return -FI_EOPNOTSUPP;
 	sge[0] = (struct mrf_sge){ .addr = (uintptr_t)head,
 				   .len = (uint32_t)mrf_frame_message_encode(&frame, head),
 				   .lkey = conn->slots_mr.lkey };
@@ -60,6 +70,10 @@ int mrf_send_submit(struct mrf_ep *ep, const struct mrf_req *req)
 		return ret;
 	ret = mrf_entry_fill(ep, req, op);
 	op->send.cq_data = op->imm.has;
+	op->send.tagged = req->tagged;
+	op->send.tag = req->tag;
+	if (req->tagged)
+		op->comp_flags = FI_TAGGED | FI_SEND;
 	op->imm.has = true;
 	return mrf_entry_start(ep, MRF_CONN_LINE, req->addr, op, ret);
 }

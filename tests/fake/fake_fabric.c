@@ -154,9 +154,11 @@ static struct {
 	bool failed;
 	unsigned probes;
 	enum mrf_wc_status probe_status; /* of the next one */
-	unsigned break_nth, break_times;
-	enum mrf_wc_status break_status;
-	bool break_ran;
+	struct broken {
+		unsigned nth, times;
+		enum mrf_wc_status status;
+		bool ran;
+	} access, frame;
 	unsigned break_send_nth;
 	unsigned unreachable_nth;
 	int unreachable_err;
@@ -229,7 +231,7 @@ void fake_heal(void)
 	f.any_nth = 0;
 	f.failed = false;
 	f.probe_status = MRF_WC_OK;
-	f.break_nth = f.break_send_nth = 0;
+	f.access.nth = f.frame.nth = f.break_send_nth = 0;
 	f.unreachable_nth = 0;
 	f.unresolved = f.lost = 0;
 	leave();
@@ -403,14 +405,21 @@ bool fake_failed(void)
 	return failed;
 }
 
-void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran)
+static void break_one(struct broken *which, struct broken how)
 {
 	enter();
-	f.break_nth = nth;
-	f.break_times = times;
-	f.break_status = status;
-	f.break_ran = ran;
+	*which = how;
 	leave();
+}
+
+void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran)
+{
+	break_one(&f.access, (struct broken){ nth, times, status, ran });
+}
+
+void fake_break_frame(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran)
+{
+	break_one(&f.frame, (struct broken){ nth, times, status, ran });
 }
 
 void fake_break_send(unsigned nth)
@@ -1295,9 +1304,72 @@ static bool breaks_off(struct mrf_vconn *conn, struct wr *wr)
 		break_both(conn, wr, MRF_WC_LOCAL);
 		return true;
 	}
-	if (!recv_next(conn->peer) || !f.break_send_nth || --f.break_send_nth)
+	if (wr->wr.is_inline || !recv_next(conn->peer) || !f.break_send_nth || --f.break_send_nth)
 		return false;
 	break_off(conn, wr);
+	return true;
+}
+
+/* A target does not look again at what it has done, except for a read: it refuses nothing then. */
+static bool may_break(const struct wr *wr, const struct broken *how)
+{
+	return how->status != MRF_WC_REFUSED || !wr->ran || wr->wr.op == MRF_VWR_READ;
+}
+
+/* Is its end ordered? */
+static bool breaks(const struct wr *wr, struct broken *how)
+{
+	if (!may_break(wr, how) || !how->nth || --how->nth)
+		return false;
+	how->nth = --how->times ? 1 : 0;
+	return true;
+}
+
+/* The kernel of 6.12: everything comes back as a flush, the messages first. */
+static void flush_all(struct mrf_vconn *conn)
+{
+	conn->qp = QP_ERR;
+	flush_recvs(conn);
+	flush_sends(conn);
+}
+
+/* Is it an initiator's end, for frames? */
+static bool is_line(const struct mrf_vconn *conn)
+{
+	return !conn->passive && conn->peer->attr.sends_only;
+}
+
+/* On 6.12, as run_flushed: what is ahead of a bad local buffer arrives, and is flushed. */
+static bool frames_flushed(struct mrf_vconn *conn)
+{
+	bool refused, bad = false;
+
+	if (!fake.flush_local || !is_line(conn))
+		return false;
+	mrf_list_each (node, &conn->sq)
+		bad |= !local_ok(conn, mrf_list_entry(node, struct wr, node));
+	if (!bad)
+		return false;
+	mrf_list_each (node, &conn->sq) {
+		struct wr *wr = mrf_list_entry(node, struct wr, node);
+
+		if (!local_ok(conn, wr) || (!wr->ran && !deliver(conn, wr, &refused)))
+			break;
+	}
+	flush_all(conn);
+	return true;
+}
+
+/* Is the end of this frame ordered? There is a receive for it. */
+static bool breaks_frame(struct mrf_vconn *conn, struct wr *wr)
+{
+	bool refused;
+
+	if (!is_line(conn) || !breaks(wr, &f.frame))
+		return false;
+	if (f.frame.ran && !wr->ran)
+		deliver(conn, wr, &refused);
+	break_both(conn, wr, f.frame.status);
 	return true;
 }
 
@@ -1306,7 +1378,8 @@ static bool run_send(struct mrf_vconn *conn, struct wr *wr)
 	struct mrf_vconn *peer = conn->peer;
 	bool refused = false;
 
-	if (breaks_off(conn, wr))
+	if (frames_flushed(conn) || breaks_off(conn, wr) ||
+	    (recv_next(peer) && breaks_frame(conn, wr)))
 		return true;
 	if (!wr->ran && !deliver(conn, wr, &refused))
 		return false;
@@ -1369,14 +1442,6 @@ static void break_both(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status
 		qp_error(peer);
 }
 
-/* The kernel of 6.12: everything comes back as a flush, the messages first. */
-static void flush_all(struct mrf_vconn *conn)
-{
-	conn->qp = QP_ERR;
-	flush_recvs(conn);
-	flush_sends(conn);
-}
-
 /* A bad local buffer somewhere in the queue: what is ahead of it runs, and is flushed. */
 static bool run_flushed(struct mrf_vconn *conn)
 {
@@ -1405,12 +1470,6 @@ static bool run_flushed(struct mrf_vconn *conn)
 	return true;
 }
 
-/* A target does not look again at what it has done, except for a read: it refuses nothing then. */
-static bool may_break(const struct wr *wr)
-{
-	return f.break_status != MRF_WC_REFUSED || !wr->ran || wr->wr.op == MRF_VWR_READ;
-}
-
 /* False: it has to wait. */
 static bool run_access(struct mrf_vconn *conn, struct wr *wr)
 {
@@ -1429,11 +1488,10 @@ static bool run_access(struct mrf_vconn *conn, struct wr *wr)
 	if (status == MRF_WC_OK && is_probe(wr)) {
 		status = f.probe_status;
 		f.probe_status = MRF_WC_OK;
-	} else if (status == MRF_WC_OK && may_break(wr) && f.break_nth && !--f.break_nth) {
-		f.break_nth = --f.break_times ? 1 : 0;
-		if (f.break_ran)
+	} else if (status == MRF_WC_OK && breaks(wr, &f.access)) {
+		if (f.access.ran)
 			do_access(conn, wr, there);
-		status = f.break_status;
+		status = f.access.status;
 	}
 	if (status != MRF_WC_OK) {
 		break_both(conn, wr, status);
@@ -1494,12 +1552,14 @@ static void run_unacknowledged(struct mrf_vconn *conn)
 	mrf_list_each (node, &conn->sq) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
 
-		if (wr->wr.op != MRF_VWR_SEND) {
+		if (wr->wr.op == MRF_VWR_SEND) {
+			if (!wr->ran &&
+			    (!local_ok(conn, wr) || !deliver(conn, wr, &refused) || refused))
+				return;
+		} else {
 			if (!local_ok(conn, wr) || check_remote(conn, wr, &there) != MRF_WC_OK)
 				return;
 			do_access(conn, wr, there);
-		} else if (!deliver(conn, wr, &refused)) {
-			return;
 		}
 		wr->ran = true;
 	}
@@ -1849,6 +1909,17 @@ int mrf_vsrq_open(struct mrf_vpd *pd, uint32_t depth, struct mrf_vsrq **out)
 	leave();
 	*out = srq;
 	return 0;
+}
+
+unsigned fake_shared_recvs(void)
+{
+	unsigned n = 0;
+
+	enter();
+	mrf_list_each (node, &f.srqs)
+		n += mrf_list_entry(node, struct mrf_vsrq, node)->nrq;
+	leave();
+	return n;
 }
 
 /* The kernel would not let go of it. */

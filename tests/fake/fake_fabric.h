@@ -157,8 +157,11 @@ unsigned fake_forgotten(void);
  * same. The queue pair is broken then; after REFUSED both are.
  */
 void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
+/* The same for what an initiator sends over a line (ep/model/line.h), probes too. */
+void fake_break_frame(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
 /*
- * The nth SEND from now on breaks off behind its first packet, because its local buffer is gone: it
+ * The nth SEND from now on that is not inline breaks off behind its first packet, because its local
+ * buffer is gone: it
  * completes with LOCAL, and its queue pair is broken. The receive that it has begun to fill comes
  * back FLUSHED when the queue pair at the other end is put into error; but see loses_recvs. (A SEND
  * whose buffer is not registered when it is carried out ends in the same way without beginning a
@@ -198,6 +201,8 @@ void fake_run_on_disconnect(void);
 void fake_run_unacknowledged(void);
 /* How many are in queues of connected queue pairs; any time. */
 unsigned fake_queued(void);
+/* Shared receives that are posted, in all queues; any time. */
+unsigned fake_shared_recvs(void);
 /* Messages whose fate was FAKE_KEEP arrive now. */
 void fake_deliver(void);
 

@@ -54,8 +54,14 @@ static void refuse(unsigned nth)
 	fake_freeze(false);
 }
 
-/* One of the next `most` accesses breaks its connection, or the target hangs up, or nothing. */
-static void break_some(const struct node *target, unsigned most)
+/* fake_break, or fake_break_frame. */
+typedef void breaks_nth(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
+
+/*
+ * One of the next `most` accesses or messages breaks its connection, or the target hangs up on its
+ * last initiator (alone: its only one), or nothing.
+ */
+static void break_some(const struct node *target, bool alone, unsigned most, breaks_nth *breaks)
 {
 	static const enum mrf_wc_status statuses[] = { MRF_WC_FLUSHED, MRF_WC_TIMEOUT,
 						       MRF_WC_REFUSED, MRF_WC_OTHER,
@@ -73,12 +79,11 @@ static void break_some(const struct node *target, unsigned most)
 	case 2:
 		fake_hang_up(node_agent(target)->cq);
 		/* Before what is held goes on, or at the same time. */
-		if (one_in(2))
+		if (one_in(2) && alone)
 			want_soon(fake_connects() != connects || !fake_queued());
 		break;
 	default:
-		fake_break(1 + any(most), 1 + any(2), status,
-			   status != MRF_WC_REFUSED && one_in(2));
+		breaks(1 + any(most), 1 + any(2), status, status != MRF_WC_REFUSED && one_in(2));
 	}
 }
 

@@ -27,6 +27,7 @@ unit_programs += \
 	tests/unit/t_ask \
 	tests/unit/t_breaks \
 	tests/unit/t_breaks_device \
+	tests/unit/t_breaks_msg \
 	tests/unit/t_close \
 	tests/unit/t_conn_state \
 	tests/unit/t_denied \
@@ -83,6 +84,8 @@ tests_unit_t_window_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_atomic_serve
 breaks = tests/unit/breaks.h tests/unit/every.h
 tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c $(breaks) $(EP_FIXTURE)
 tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_breaks_msg_SOURCES = tests/unit/t_breaks_msg.c $(breaks) $(EP_FIXTURE)
+tests_unit_t_breaks_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
 tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_calls_SOURCES = tests/unit/t_msg_calls.c $(EP_FIXTURE)

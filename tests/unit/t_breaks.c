@@ -488,7 +488,7 @@ static void round_run(void)
 		fake_hold_all(true);
 	for (i = 0; i < ndeeds; i++)
 		start(i);
-	break_some(&p.b, ndeeds + 1);
+	break_some(&p.b, true, ndeeds + 1, fake_break);
 	fake_hold_all(false);
 	take_ends();
 	fake_heal();

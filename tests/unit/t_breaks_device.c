@@ -342,7 +342,7 @@ static void harm(void)
 		hold(1 + any(6));
 	if (one_in(5))
 		control.fail_next(one_in(2) ? rig->put_call : rig->get_call, 1 + any(6), rig->lost);
-	break_some(&p.b, 2 * ndeeds + 2);
+	break_some(&p.b, true, 2 * ndeeds + 2, fake_break);
 	if (one_in(3))
 		close_local_regions();
 	fake_hold_all(false);

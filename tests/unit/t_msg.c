@@ -337,7 +337,7 @@ START_TEST(a_broken_line_loses_nothing)
 		recv_at(8 * i, 8);
 	for (i = 0; i < n; i++) {
 		if (i % 20 == 7)
-			fake_break(1 + i % 3, 1, MRF_WC_FLUSHED, i % 40 == 7);
+			fake_break_frame(1 + i % 3, 1, MRF_WC_FLUSHED, i % 40 == 7);
 		send_at(8 * i, 8);
 		while (fi_cq_read(a.cq, &entry, 1) == 1)
 			ck_assert_ptr_eq(entry.op_context, out + 8 * sent++);

@@ -451,7 +451,7 @@ static bool inbox_right_locked(const struct mrf_inbox *inbox)
 		origins++;
 	}
 	return windows == inbox->windows && origins == inbox->norigins && origins == nsenders &&
-	       !inbox->kept && !inbox->match.msgs && inbox->match.recvs == posted - got &&
+	       !inbox->kept && !inbox->untagged.msgs && inbox->untagged.recvs == posted - got &&
 	       mrf_list_empty(&inbox->late) && !inbox->copying &&
 	       inbox->places == places_of(&r, false);
 }

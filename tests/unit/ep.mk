@@ -48,6 +48,7 @@ unit_programs += \
 	tests/unit/t_srq \
 	tests/unit/t_msg \
 	tests/unit/t_tagged \
+	tests/unit/t_msg_again \
 	tests/unit/t_never \
 	tests/unit/t_stack \
 	tests/unit/t_silent \
@@ -96,6 +97,8 @@ tests_unit_t_tagged_SOURCES = tests/unit/t_tagged.c $(EP_FIXTURE)
 tests_unit_t_tagged_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_msg_again_SOURCES = tests/unit/t_msg_again.c $(EP_FIXTURE)
+tests_unit_t_msg_again_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_never_SOURCES = tests/unit/t_never.c $(EP_FIXTURE)
 tests_unit_t_never_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_stack_SOURCES = tests/unit/t_stack.c $(EP_FIXTURE)

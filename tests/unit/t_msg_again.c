@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Messages on the fake fabric when an end comes and goes: receivers and senders that close and open
- * again, addresses that are removed, other lines that end.
+ * again, addresses that are removed, other lines that end; and what a line must not be touched by.
  */
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
@@ -226,6 +227,47 @@ START_TEST(an_address_is_removed_and_inserted_again)
 }
 END_TEST
 
+/* --- what a line must not be touched by ------------------------------------------------------ */
+
+/* Other memory comes to where the region is, whose pins are dropped. */
+static void change_memory(struct fid_mr *mr, void *at)
+{
+	ck_assert_ptr_eq(mmap(at, PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 at);
+	ck_assert_int_eq(fi_mr_refresh(mr, NULL, 0, 0), 0);
+}
+
+/* Peers that access regions are told what has ended; a line has no keys. */
+START_TEST(memory_that_changes_is_nothing_to_a_line)
+{
+	struct unit_capture cap;
+	struct fid_mr *mr;
+	unsigned connects;
+	void *dst = pages(PAGE);
+
+	fixture_log();
+	begin(&(struct node_opt){ .mr_mode = FI_MR_MMU_NOTIFY });
+	mr = node_reg(&b, dst, PAGE, REMOTE_RW, 7);
+	ck_assert_int_eq(fi_mr_refresh(mr, NULL, 0, 0), 0);
+	ck_assert_int_eq(fi_write(a.ep, out, LEN, NULL, to, 0, 7, out), 0);
+	want_sent(0, 1);
+	connects = fake_connects();
+	unit_capture(&cap);
+	change_memory(mr, dst);
+	node_heard(&b);
+	recv_at(b.ep, 1);
+	send_some(1, 2);
+	want_got(1, 1);
+	want_sent(1, 2);
+	unit_captured(&cap);
+	ck_assert_str_eq(cap.text, "");
+	ck_assert_uint_eq(fake_connects(), connects);
+	must_close(&mr->fid);
+	nodes_close();
+}
+END_TEST
+
 static TCase *tcase_again(void)
 {
 	TCase *tc = tcase_create("again");
@@ -237,6 +279,7 @@ static TCase *tcase_again(void)
 	tcase_add_test(tc, endpoints_of_a_domain_receive_apart);
 	tcase_add_test(tc, a_sender_that_comes_again_begins_anew);
 	tcase_add_loop_test(tc, an_address_is_removed_and_inserted_again, 0, 3);
+	tcase_add_test(tc, memory_that_changes_is_nothing_to_a_line);
 	return tc;
 }
 

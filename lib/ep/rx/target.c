@@ -237,6 +237,13 @@ static const struct mrf_owner_calls calls = {
 	.forget = mrf_passive_forget,
 };
 
+/* A line brings nothing to the agent's queue, and its initiator knows no keys that end. */
+static const struct mrf_owner_calls line_calls = {
+	.event = event,
+	.broke = broke,
+	.end = end,
+};
+
 /* --- taking in ------------------------------------------------------------------------------- */
 
 static int create_qp(struct mrf_passive *passive)
@@ -333,7 +340,7 @@ static int passive_new(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct 
 	passive->ep = ep;
 	passive->vconn = vconn;
 	passive->ticket = hello->ticket;
-	passive->owner.calls = &calls;
+	passive->owner.calls = is_line(hello) ? &line_calls : &calls;
 	mrf_list_init(&passive->disconnected);
 	mrf_list_init(&passive->ready);
 	mrf_list_init(&passive->half);

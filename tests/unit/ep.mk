@@ -99,6 +99,7 @@ tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_again_SOURCES = tests/unit/t_msg_again.c $(EP_FIXTURE)
 tests_unit_t_msg_again_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_msg_again_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_inlet_end
 tests_unit_t_never_SOURCES = tests/unit/t_never.c $(EP_FIXTURE)
 tests_unit_t_never_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_stack_SOURCES = tests/unit/t_stack.c $(EP_FIXTURE)

@@ -9,6 +9,7 @@
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
+#include "ep/msg/lines.h"
 
 #define N 64u
 #define LEN 8u
@@ -268,6 +269,67 @@ START_TEST(memory_that_changes_is_nothing_to_a_line)
 }
 END_TEST
 
+static bool hidden; /* what has come to b */
+
+/* For fake.is_late. */
+static bool is_hidden(const struct mrf_vcq *cq)
+{
+	return hidden && cq == node_ep(&b)->inbox->vcq;
+}
+
+void __real_mrf_inlet_end(struct mrf_inlet *inlet);
+void __wrap_mrf_inlet_end(struct mrf_inlet *inlet);
+
+/* Nobody has looked before the line ends. */
+void __wrap_mrf_inlet_end(struct mrf_inlet *inlet)
+{
+	if (hidden) {
+		fake_freeze(true);
+		hidden = false;
+		fake_freeze(false);
+	}
+	__real_mrf_inlet_end(inlet);
+}
+
+#define OTHERS 9u /* of MRF_WINDOW_FIRST messages each: more than one look takes in */
+
+/* Its last messages are behind those of many others. */
+START_TEST(what_came_before_a_line_ended_is_taken_in)
+{
+	static struct node others[OTHERS];
+	unsigned i, j;
+
+	begin(NULL);
+	for (i = 0; i < OTHERS; i++) {
+		node_open(&others[i], NULL);
+		node_insert(&others[i], &b);
+	}
+	fake_freeze(true);
+	hidden = true;
+	fake.is_late = is_hidden;
+	fake_freeze(false);
+	for (i = 0; i < OTHERS; i++) {
+		for (j = 0; j < MRF_WINDOW_FIRST; j++)
+			send_from(&others[i], 0, 0);
+		for (j = 0; j < MRF_WINDOW_FIRST; j++)
+			want_ok(&others[i], out);
+	}
+	send_some(1, 2);
+	want_sent(1, 2);
+	node_close(&a);
+	want_soon(lines_to(b.ep) == OTHERS);
+	for (i = 0; i < OTHERS * MRF_WINDOW_FIRST; i++) {
+		recv_at(b.ep, 1);
+		want_got(1, 0);
+	}
+	recv_at(b.ep, 1);
+	want_got(1, 1);
+	for (i = 0; i < OTHERS; i++)
+		node_close(&others[i]);
+	node_close(&b);
+}
+END_TEST
+
 static TCase *tcase_again(void)
 {
 	TCase *tc = tcase_create("again");
@@ -280,6 +342,7 @@ static TCase *tcase_again(void)
 	tcase_add_test(tc, a_sender_that_comes_again_begins_anew);
 	tcase_add_loop_test(tc, an_address_is_removed_and_inserted_again, 0, 3);
 	tcase_add_test(tc, memory_that_changes_is_nothing_to_a_line);
+	tcase_add_test(tc, what_came_before_a_line_ended_is_taken_in);
 	return tc;
 }
 

@@ -166,18 +166,31 @@ static void frame_completed_locked(struct mrf_inbox *inbox, const struct mrf_wc 
 #define BATCH 16
 /* Frames that one poll takes in, so that it returns while they go on coming. */
 #define ROUNDS 4
+/* All that the queue can hold. A bound, because other code may write to its memory by mistake. */
+#define ALL_ROUNDS (MRF_INBOX_CQ / BATCH + 1)
 
-void mrf_arrive_poll_locked(struct mrf_inbox *inbox)
+static void take_in_locked(struct mrf_inbox *inbox, int rounds)
 {
 	struct mrf_wc wc[BATCH];
-	int i, n, left = ROUNDS;
+	int i, n;
 
-	mrf_lock_held(&inbox->ep->lock);
 	do {
 		n = mrf_vcq_poll_from(inbox->vcq, wc, BATCH);
 		for (i = 0; i < n; i++)
 			frame_completed_locked(inbox, &wc[i]);
-	} while (mrf_unlikely(n == BATCH) && --left);
+	} while (mrf_unlikely(n == BATCH) && --rounds);
 	if (mrf_unlikely(!mrf_list_empty(&inbox->due)))
 		mrf_inbox_tell_locked(inbox);
+}
+
+void mrf_arrive_poll_locked(struct mrf_inbox *inbox)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	take_in_locked(inbox, ROUNDS);
+}
+
+void mrf_arrive_all_locked(struct mrf_inbox *inbox)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	take_in_locked(inbox, ALL_ROUNDS);
 }

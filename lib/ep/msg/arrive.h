@@ -10,5 +10,7 @@
  * left to the agent, which cuts it off. The inbox has its queue; ep->lock is held.
  */
 void mrf_arrive_poll_locked(struct mrf_inbox *inbox);
+/* The same, but nothing that is there now is left for the next time. */
+void mrf_arrive_all_locked(struct mrf_inbox *inbox);
 
 #endif

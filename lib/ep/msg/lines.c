@@ -285,7 +285,8 @@ void mrf_inlet_end(struct mrf_inlet *inlet)
 	struct mrf_ep *ep = inbox->ep;
 
 	mrf_lock_take(&ep->lock);
-	mrf_arrive_poll_locked(inbox);
+	/* Its frames may be behind those of many others; what was acknowledged must not be lost. */
+	mrf_arrive_all_locked(inbox);
 	forget_inlet_locked(inlet);
 	mrf_lock_release(&ep->lock);
 	mrf_inbox_give_places(inbox);

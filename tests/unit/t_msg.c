@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
 #include "proto/frame.h"
@@ -316,6 +317,44 @@ START_TEST(the_agent_takes_in_where_nobody_polls)
 }
 END_TEST
 
+static size_t kept(const struct node *n)
+{
+	size_t bytes;
+
+	mrf_lock_take(&node_ep(n)->lock);
+	bytes = inbox(n)->kept;
+	mrf_lock_release(&node_ep(n)->lock);
+	return bytes;
+}
+
+/* What a window has allowed comes all the same. */
+START_TEST(senders_wait_while_too_much_is_kept)
+{
+	size_t room = 64 << 10, len = 1000;
+	struct fi_cq_data_entry entry;
+	unsigned i, n = 1000, sent = 0;
+
+	ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", "64", 1), 0);
+	nodes_open(NULL);
+	for (i = 0; i < n; i++)
+		send_at(len * i, len);
+	while (fi_cq_sread(a.cq, &entry, 1, NULL, 200) == 1)
+		sent++;
+	ck_assert_uint_ge(kept(&b), room);
+	ck_assert_uint_lt(kept(&b), room + MRF_WINDOW_MAX * (len + sizeof(struct mrf_message)));
+	ck_assert_uint_lt(sent, n);
+	for (i = 0; i < n; i++) {
+		recv_at(len * i, len);
+		want_got(len * i, len);
+	}
+	for (; sent < n; sent++)
+		ck_assert_int_eq(fi_cq_sread(a.cq, &entry, 1, NULL, LONG_MS), 1);
+	ck_assert_uint_eq(kept(&b), 0);
+	nodes_close();
+	unsetenv("FI_MRFAB_UNEXPECTED");
+}
+END_TEST
+
 START_TEST(an_endpoint_without_messages_has_nothing_for_them)
 {
 	nodes_open(NULL);
@@ -571,6 +610,7 @@ static TCase *tcase_msg(void)
 	tcase_add_test(tc, a_closed_region_loses_its_message);
 	tcase_add_test(tc, a_sleeping_receiver_is_woken);
 	tcase_add_test(tc, the_agent_takes_in_where_nobody_polls);
+	tcase_add_test(tc, senders_wait_while_too_much_is_kept);
 	tcase_add_test(tc, an_endpoint_without_messages_has_nothing_for_them);
 	tcase_add_test(tc, a_broken_line_loses_nothing);
 	tcase_add_loop_test(tc, who_sends_no_message_is_cut_off, 0, MRF_ARRAY_SIZE(lies));

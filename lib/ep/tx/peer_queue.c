@@ -375,14 +375,14 @@ static MRF_ALWAYS_INLINE void progress_locked(struct mrf_ep *ep)
 	} while (mrf_unlikely(n == BATCH) && --left);
 	if (mrf_unlikely(!mrf_list_empty(&ep->starved)))
 		feed_locked(ep);
-	if (ep->lines)
-		mrf_arrive_poll_locked(ep->lines);
 }
 
 void mrf_peer_progress_locked(struct mrf_ep *ep)
 {
 	mrf_lock_held(&ep->lock);
 	progress_locked(ep);
+	if (mrf_unlikely(ep->lines != NULL))
+		mrf_arrive_poll_locked(ep->lines);
 }
 
 /* The application has begun what it wanted to begin. */
@@ -395,14 +395,21 @@ static __attribute__((noinline)) void ask_gathered_locked(struct mrf_ep *ep)
 		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, gathered));
 }
 
+/* The application does it, so the agent need not. */
+static __attribute__((noinline)) void poll_lines_locked(struct mrf_inbox *lines)
+{
+	lines->polled = true;
+	mrf_arrive_poll_locked(lines);
+}
+
 void mrf_peer_poll(struct mrf_source *source)
 {
 	struct mrf_ep *ep = mrf_container_of(source, struct mrf_ep, source);
 
 	mrf_lock_take(&ep->lock);
 	progress_locked(ep);
-	if (ep->lines)
-		ep->lines->polled = true;
+	if (mrf_unlikely(ep->lines != NULL))
+		poll_lines_locked(ep->lines);
 	if (mrf_unlikely(ep->begun))
 		ask_gathered_locked(ep);
 	mrf_lock_release(&ep->lock);

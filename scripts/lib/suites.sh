@@ -306,6 +306,7 @@ suite_scripts() {
 
 suite_docs() {
 	counts check-conformance timeout 120 "$top/scripts/check-conformance"
+	counts conformance "$top/tests/runner/t_conformance.sh"
 	counts check-docs timeout 120 "$top/scripts/check-docs"
 	counts check-modes "$top/scripts/check-modes"
 	counts check-format "$top/scripts/check-format"

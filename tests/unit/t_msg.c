@@ -279,6 +279,174 @@ START_TEST(a_closed_region_loses_its_message)
 }
 END_TEST
 
+/* Without FI_DIRECTED_RECV nobody looks at where a receive wants to receive from. */
+START_TEST(a_receive_takes_messages_of_any_source)
+{
+	const fi_addr_t from[] = { back, back + 1000, 0, FI_ADDR_NOTAVAIL, FI_ADDR_UNSPEC };
+	size_t i;
+
+	nodes_open(NULL);
+	for (i = 0; i < MRF_ARRAY_SIZE(from); i++) {
+		ck_assert_int_eq(fi_recv(b.ep, in + 8 * i, 8, NULL, from[i], in + 8 * i), 0);
+		send_at(8 * i, 8);
+		want_got(8 * i, 8);
+		want_sent(8 * i);
+	}
+	nodes_close();
+}
+END_TEST
+
+/* Of the length len, from out + at and into in + at. */
+static struct fi_msg msg_at(const struct node *n, struct iovec *iov, size_t at, size_t len)
+{
+	*iov = (struct iovec){ (n == &a ? out : in) + at, len };
+	return (struct fi_msg){ .msg_iov = iov,
+				.iov_count = 1,
+				.addr = n == &a ? to : FI_ADDR_UNSPEC,
+				.context = iov->iov_base,
+				.data = 99 };
+}
+
+START_TEST(flags_of_a_call_send_data_and_inject)
+{
+	struct fi_cq_data_entry entry;
+	struct iovec iov;
+	struct fi_msg msg;
+	uint8_t bytes[8];
+
+	nodes_open(NULL);
+	recv_at(0, 8);
+	recv_at(8, 8);
+	msg = msg_at(&a, &iov, 0, 8);
+	ck_assert_int_eq(fi_sendmsg(a.ep, &msg, FI_REMOTE_CQ_DATA), 0);
+	entry = want_ok(&b, in);
+	ck_assert_uint_eq(entry.flags, RECV_FLAGS | FI_REMOTE_CQ_DATA);
+	ck_assert_uint_eq(entry.data, 99);
+	want_sent(0);
+	memcpy(bytes, out + 8, 8);
+	msg = msg_at(&a, &iov, 8, 8);
+	iov.iov_base = bytes;
+	ck_assert_int_eq(fi_sendmsg(a.ep, &msg, FI_INJECT), 0);
+	memset(bytes, 0, 8);
+	want_got(8, 8);
+	/* Unlike fi_inject, it completes. */
+	want_sent(8);
+	nodes_close();
+}
+END_TEST
+
+static const uint64_t levels[] = { 0, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE };
+
+/* Nobody has received the message yet. */
+START_TEST(a_buffer_is_free_when_its_send_completes)
+{
+	struct iovec iov;
+	struct fi_msg msg;
+
+	nodes_open(NULL);
+	msg = msg_at(&a, &iov, 0, 5000);
+	memcpy(out + MAX, out, 5000);
+	iov.iov_base = out + MAX;
+	ck_assert_int_eq(fi_sendmsg(a.ep, &msg, levels[_i]), 0);
+	want_sent(0);
+	memset(out + MAX, 0, 5000);
+	recv_at(0, 5000);
+	want_got(0, 5000);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(successes_are_reported_as_asked_for_and_failures_always)
+{
+	struct iovec iov;
+	struct fi_msg msg;
+
+	nodes_open(&(struct node_opt){ .selective = true });
+	recv_at(0, 8);
+	msg = msg_at(&b, &iov, 8, 8);
+	ck_assert_int_eq(fi_recvmsg(b.ep, &msg, FI_COMPLETION), 0);
+	recv_at(16, 7);
+	send_at(0, 8);
+	msg = msg_at(&a, &iov, 8, 8);
+	ck_assert_int_eq(fi_sendmsg(a.ep, &msg, FI_COMPLETION), 0);
+	send_at(16, 8);
+	/* The first and the last are silent. */
+	want_sent(8);
+	want_none(&a);
+	want_got(8, 8);
+	want_err(&b, in + 16, FI_ETRUNC, "room for 7");
+	want_none(&b);
+	ck_assert(!memcmp(in, out, 16));
+	nodes_close();
+}
+END_TEST
+
+static struct fid_cntr *count(struct node *n, uint64_t what)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr;
+
+	ck_assert_int_eq(fi_cntr_open(n->domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_ep_bind(n->ep, &cntr->fid, what), 0);
+	return cntr;
+}
+
+START_TEST(messages_are_counted_at_both_ends)
+{
+	struct fid_cntr *sent, *got;
+
+	nodes_open(NULL);
+	sent = count(&a, FI_SEND);
+	got = count(&b, FI_RECV);
+	recv_at(0, 8);
+	recv_at(8, 8);
+	recv_at(16, 7);
+	send_at(0, 8);
+	ck_assert_int_eq(fi_inject(a.ep, out + 8, 8, to), 0);
+	send_at(16, 8);
+	ck_assert_int_eq(fi_cntr_wait(sent, 3, LONG_MS), 0);
+	want_got(0, 8);
+	want_got(8, 8);
+	want_err(&b, in + 16, FI_ETRUNC, NULL);
+	ck_assert_uint_eq(fi_cntr_read(got), 2);
+	ck_assert_uint_eq(fi_cntr_readerr(got), 1);
+	ck_assert_uint_eq(fi_cntr_read(sent), 3);
+	must_close(&a.ep->fid);
+	must_close(&b.ep->fid);
+	a.ep = b.ep = NULL;
+	must_close(&sent->fid);
+	must_close(&got->fid);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(a_full_queue_says_again)
+{
+	unsigned i, n = 0;
+
+	nodes_open(NULL);
+	recv_at(0, 8);
+	send_at(0, 8);
+	want_got(0, 8);
+	want_sent(0);
+	fake_hold_all(true);
+	while (!fi_send(a.ep, out + 8 * n, 8, NULL, to, out + 8 * n))
+		n++;
+	ck_assert_uint_ge(n, 2048);
+	ck_assert_int_eq(fi_send(a.ep, out, 8, NULL, to, NULL), -FI_EAGAIN);
+	ck_assert_int_eq(fi_inject(a.ep, out, 8, to), -FI_EAGAIN);
+	fake_hold_all(false);
+	for (i = 0; i < n; i++)
+		recv_at(8 * i, 8);
+	for (i = 0; i < n; i++)
+		want_sent(8 * i);
+	for (i = 0; i < n; i++)
+		want_got(8 * i, 8);
+	ck_assert_int_eq(fi_inject(a.ep, out, 8, to), 0);
+	nodes_close();
+}
+END_TEST
+
 /* --- who takes them in -------------------------------------------------------------------- */
 
 START_TEST(a_sleeping_receiver_is_woken)
@@ -610,6 +778,13 @@ static TCase *tcase_msg(void)
 	tcase_add_test(tc, what_does_not_fit_is_cut);
 	tcase_add_test(tc, a_receive_is_canceled_once);
 	tcase_add_test(tc, a_closed_region_loses_its_message);
+	tcase_add_test(tc, a_receive_takes_messages_of_any_source);
+	tcase_add_test(tc, flags_of_a_call_send_data_and_inject);
+	tcase_add_loop_test(tc, a_buffer_is_free_when_its_send_completes, 0,
+			    MRF_ARRAY_SIZE(levels));
+	tcase_add_test(tc, successes_are_reported_as_asked_for_and_failures_always);
+	tcase_add_test(tc, messages_are_counted_at_both_ends);
+	tcase_add_test(tc, a_full_queue_says_again);
 	tcase_add_test(tc, a_sleeping_receiver_is_woken);
 	tcase_add_test(tc, the_agent_takes_in_where_nobody_polls);
 	tcase_add_test(tc, senders_wait_while_too_much_is_kept);

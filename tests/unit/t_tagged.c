@@ -261,6 +261,33 @@ START_TEST(a_directed_receive_takes_its_sender_only)
 }
 END_TEST
 
+START_TEST(a_directed_receive_needs_no_tag)
+{
+	struct node_opt opt = opt_of(CAPS | LABELS);
+	struct fi_cq_tagged_entry entry;
+	fi_addr_t from_c, c_to, source;
+
+	nodes_open(CAPS | LABELS);
+	node_open(&c, &opt);
+	c_to = node_insert(&c, &b);
+	node_insert(&b, &a);
+	from_c = node_insert(&b, &c);
+	ck_assert_int_eq(fi_recv(b.ep, &in[0], 8, NULL, from_c, &in[0]), 0);
+	ck_assert_int_eq(fi_recv(b.ep, &in[1], 8, NULL, FI_ADDR_UNSPEC, &in[1]), 0);
+	ck_assert_int_eq(fi_send(a.ep, &out[0], 8, NULL, to, NULL), 0);
+	next_of(&a, NULL);
+	ck_assert_ptr_eq(next_of(&b, NULL).op_context, &in[1]);
+	ck_assert_int_eq(fi_send(c.ep, &out[1], 8, NULL, c_to, NULL), 0);
+	next_of(&c, NULL);
+	entry = next_of(&b, &source);
+	ck_assert_ptr_eq(entry.op_context, &in[0]);
+	ck_assert_uint_eq(source, from_c);
+	ck_assert(in[0] == out[1] && in[1] == out[0]);
+	node_close(&c);
+	nodes_close();
+}
+END_TEST
+
 START_TEST(a_message_that_came_before_its_sender_was_inserted)
 {
 	fi_addr_t from_a, source;
@@ -504,6 +531,7 @@ static TCase *tcase_tagged(void)
 	tcase_add_test(tc, a_tagged_receive_is_canceled);
 	tcase_add_test(tc, a_peer_without_tags_says_so);
 	tcase_add_test(tc, a_directed_receive_takes_its_sender_only);
+	tcase_add_test(tc, a_directed_receive_needs_no_tag);
 	tcase_add_test(tc, a_message_that_came_before_its_sender_was_inserted);
 	tcase_add_test(tc, a_sender_that_is_removed_is_a_stranger);
 	tcase_add_test(tc, a_stranger_is_told_by_its_address);

@@ -21,6 +21,7 @@ dist_man_MANS = \
 	docs/man/fi_getinfo.3mrfab \
 	docs/man/fi_log.3mrfab \
 	docs/man/fi_mr.3mrfab \
+	docs/man/fi_msg.3mrfab \
 	docs/man/fi_param.3mrfab \
 	docs/man/fi_rma.3mrfab \
 	docs/man/mrfab.7 \

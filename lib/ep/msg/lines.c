@@ -310,14 +310,22 @@ static struct mrf_inlet *wrong_one(struct mrf_inbox *inbox)
 	return found;
 }
 
-/* Where there is no room for more, there are none; until the next line nobody asks again. */
+static bool wants_slots(struct mrf_inbox *inbox)
+{
+	bool wants;
+
+	mrf_lock_take(&inbox->ep->lock);
+	wants = inbox->growing;
+	mrf_lock_release(&inbox->ep->lock);
+	return wants;
+}
+
+/* Where there is no room for more, there are none, and nobody asks again. */
 static void grow_slots(struct mrf_inbox *inbox)
 {
 	struct mrf_slots_chunk *chunk;
 	int ret;
 
-	if (inbox->slots.count >= inbox->slots.max)
-		return;
 	ret = mrf_slots_make(&inbox->slots, &chunk);
 	mrf_lock_take(&inbox->ep->lock);
 	if (ret)
@@ -338,7 +346,7 @@ static void looked_at(struct mrf_kick *kick)
 		mrf_inlet_shut(inlet);
 		inbox->cut(inlet);
 	}
-	while (inbox->growing)
+	while (wants_slots(inbox))
 		grow_slots(inbox);
 }
 

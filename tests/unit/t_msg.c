@@ -543,13 +543,15 @@ START_TEST(a_broken_line_loses_nothing)
 	for (i = 0; i < n; i++)
 		recv_at(8 * i, 8);
 	for (i = 0; i < n; i++) {
+		/* A message that breaks it again and again would be given up. */
+		while (i % 20 == 7 && sent < i)
+			want_sent(8 * sent++);
 		if (i % 20 == 7)
 			fake_break_frame(1 + i % 3, 1, MRF_WC_OTHER, i % 40 == 7);
 		send_at(8 * i, 8);
 		while (fi_cq_read(a.cq, &entry, 1) == 1)
 			ck_assert_ptr_eq(entry.op_context, out + 8 * sent++);
 	}
-	fake_heal();
 	for (; got < n; got++)
 		want_got(8 * got, 8);
 	while (sent < n)

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "base/param.h"
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
@@ -523,6 +524,63 @@ START_TEST(senders_wait_while_too_much_is_kept)
 }
 END_TEST
 
+static void set_unexpected(const char *kib)
+{
+	if (kib)
+		ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", kib, 1), 0);
+	else
+		unsetenv("FI_MRFAB_UNEXPECTED");
+	mrf_env_reload();
+}
+
+static unsigned came(void)
+{
+	unsigned n;
+
+	mrf_lock_take(&node_ep(&b)->lock);
+	n = (unsigned)mrf_list_entry(mrf_list_first(&inbox(&b)->origins), struct mrf_origin, node)
+		    ->next;
+	mrf_lock_release(&node_ep(&b)->lock);
+	return n;
+}
+
+/*
+ * Four messages are told as taken while there is room. Four more, which are too much, come before
+ * the note has completed: the sender is not told of them until some are received.
+ */
+START_TEST(a_sender_waits_while_too_much_is_unexpected)
+{
+	unsigned i, n = 20, window = MRF_WINDOW_FIRST;
+
+	set_unexpected("48");
+	nodes_open(NULL);
+	for (i = 0; i < window / 2; i++)
+		send_at(MAX * i, 8);
+	for (i = 0; i < window / 2; i++)
+		want_sent(MAX * i);
+	fake_hold_all(true);
+	for (; i < n; i++)
+		send_at(MAX * i, MAX);
+	want_soon(came() == window / 2);
+	/* The note is posted before they come. */
+	want_soon((fi_cq_read(b.cq, NULL, 0), fake_queued()) == window / 2 + 1);
+	fake_run_unacknowledged();
+	want_soon(came() == window);
+	fake_hold_all(false);
+	want_soon(came() == window + window / 2);
+	want_none(&b);
+	ck_assert_uint_eq(came(), window + window / 2);
+	for (i = 0; i < n; i++) {
+		recv_at(MAX * i, MAX);
+		want_got(MAX * i, i < window / 2 ? 8 : MAX);
+	}
+	for (i = window / 2; i < n; i++)
+		want_sent(MAX * i);
+	nodes_close();
+	set_unexpected(NULL);
+}
+END_TEST
+
 START_TEST(an_endpoint_without_messages_has_nothing_for_them)
 {
 	nodes_open(NULL);
@@ -790,6 +848,7 @@ static TCase *tcase_msg(void)
 	tcase_add_test(tc, a_sleeping_receiver_is_woken);
 	tcase_add_test(tc, the_agent_takes_in_where_nobody_polls);
 	tcase_add_test(tc, senders_wait_while_too_much_is_kept);
+	tcase_add_test(tc, a_sender_waits_while_too_much_is_unexpected);
 	tcase_add_test(tc, an_endpoint_without_messages_has_nothing_for_them);
 	tcase_add_test(tc, a_broken_line_loses_nothing);
 	tcase_add_loop_test(tc, who_sends_no_message_is_cut_off, 0, MRF_ARRAY_SIZE(lies));

@@ -150,7 +150,7 @@ static void noted_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
 		return;
 	inlet->noting = false;
 	if (wc->status == MRF_WC_OK)
-		mrf_inbox_tell_one_locked(inlet);
+		mrf_inbox_owe_locked(inlet);
 }
 
 static void frame_completed_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)

@@ -45,20 +45,33 @@ static int post_note_locked(const struct mrf_inlet *inlet, uint64_t taken)
 	return mrf_vconn_post(inlet->vconn, &wr);
 }
 
-/* Half of the window has been taken. False: not yet, or a note is on the way. */
-static bool is_due(const struct mrf_inlet *inlet, uint64_t taken)
+static uint64_t taken_of(const struct mrf_origin *origin)
 {
-	return inlet->vconn && !inlet->noting && !inlet->wrong &&
-	       (int64_t)(taken - inlet->origin->told) >= inlet->origin->window / 2;
+	return origin->next - origin->held;
 }
 
-void mrf_inbox_tell_one_locked(struct mrf_inlet *inlet)
+/* Half of the window has been taken. False: not yet, or a note is on the way. */
+static bool is_due(const struct mrf_inlet *inlet)
+{
+	const struct mrf_origin *origin = inlet->origin;
+
+	return inlet->vconn && !inlet->noting && !inlet->wrong &&
+	       (int64_t)(taken_of(origin) - origin->told) >= origin->window / 2;
+}
+
+void mrf_inbox_owe_locked(struct mrf_inlet *inlet)
+{
+	mrf_lock_held(&inlet->inbox->ep->lock);
+	if (is_due(inlet) && mrf_list_empty(&inlet->due))
+		mrf_list_add_tail(&inlet->due, &inlet->inbox->due);
+}
+
+static void tell_one_locked(struct mrf_inlet *inlet)
 {
 	struct mrf_origin *origin = inlet->origin;
-	uint64_t taken = origin->next - origin->held;
+	uint64_t taken = taken_of(origin);
 
-	mrf_lock_held(&inlet->inbox->ep->lock);
-	if (!is_due(inlet, taken))
+	if (!is_due(inlet))
 		return;
 	widen_window_locked(inlet->inbox, origin);
 	/* If it cannot be sent, the connection is breaking. */
@@ -77,7 +90,7 @@ void mrf_inbox_tell_locked(struct mrf_inbox *inbox)
 	if (inbox->kept > inbox->keep_max)
 		return;
 	while ((node = mrf_list_pop(&inbox->due)))
-		mrf_inbox_tell_one_locked(mrf_list_entry(node, struct mrf_inlet, due));
+		tell_one_locked(mrf_list_entry(node, struct mrf_inlet, due));
 }
 
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message)
@@ -94,6 +107,6 @@ void mrf_inbox_give_slot_locked(struct mrf_inbox *inbox, struct mrf_slot *slot)
 	mrf_lock_held(&inbox->ep->lock);
 	origin->held--;
 	mrf_slots_post_locked(&inbox->slots, slot);
-	if (inlet && is_due(inlet, origin->next - origin->held) && mrf_list_empty(&inlet->due))
-		mrf_list_add_tail(&inlet->due, &inbox->due);
+	if (inlet)
+		mrf_inbox_owe_locked(inlet);
 }

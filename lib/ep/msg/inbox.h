@@ -108,10 +108,10 @@ static inline struct mrf_match *mrf_inbox_match(struct mrf_inbox *inbox, bool ta
 
 /* The message is no longer kept: its bytes do not count. */
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);
-/* Peers may have to be told: an unexpected message is gone, or a slot was posted again. */
+/* Tells peers what has been taken of theirs, unless too much is unexpected. */
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox);
-/* The same for one of them, as soon as half of its window has been taken. */
-void mrf_inbox_tell_one_locked(struct mrf_inlet *inlet);
+/* This one has to be told, as soon as half of its window has been taken. */
+void mrf_inbox_owe_locked(struct mrf_inlet *inlet);
 /* The agent makes more slots if windows need them. */
 void mrf_inbox_ask_for_slots_locked(struct mrf_inbox *inbox);
 /* The slot is no longer needed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Everything fails once, on the paths that are not plain accesses: atomic operations, by the
- * device and by the agent, committed writes, authorization keys, counters, registration by
+ * device and by the agent, committed writes, messages, authorization keys, counters, registration by
  * the worker. In round n of a walk the nth call of one kind - allocations and the like, or
  * what is asked of the device - fails, in whichever thread. It is told with the error that it
  * was, what was asked for is done exactly or not at all, everything works when it is done again,
@@ -753,11 +753,142 @@ static void live_apart(void)
 	munmap(p.dst, PAIR_LEN);
 }
 
+/* --- messages ---------------------------------------------------------------------------- */
+
+static const struct message {
+	size_t at, len;
+	bool early;	 /* it comes before its receive is posted */
+	size_t pieces;	 /* buffers of the receive, */
+	size_t of_sends; /* and of the send */
+} messages[] = {
+	{ 0, 8, false, 1, 1 },	    { 1000, 300, true, 1, 3 },	   { 2000, 100, false, 3, 1 },
+	{ 3000, 5000, true, 2, 1 }, { 16384, 16384, false, 1, 2 },
+};
+
+#define MESSAGES MRF_ARRAY_SIZE(messages)
+
+static struct fid_mr *recv_mr, *send_mr; /* with FI_MR_LOCAL */
+static unsigned again[MESSAGES];	 /* sends that failed and may have come */
+
+/* len bytes, in n pieces. */
+static size_t pieces(uint8_t *at, size_t len, size_t n, struct iovec *iov)
+{
+	for (size_t i = 0; i < n; i++)
+		iov[i] = (struct iovec){ at + i * (len / n),
+					 i + 1 < n ? len / n : len - i * (len / n) };
+	return n;
+}
+
+static ssize_t call_send(const struct message *m)
+{
+	void *desc = send_mr ? fi_mr_desc(send_mr) : NULL, *descs[3] = { desc, desc, desc };
+	struct iovec iov[3];
+
+	return fi_sendv(p.a.ep, iov, descs, pieces(p.src + m->at, m->len, m->of_sends, iov), p.to,
+			(void *)(uintptr_t)m);
+}
+
+static void do_send(size_t i)
+{
+	DO(call_send(&messages[i]));
+	while (!complete("send", &messages[i])) {
+		again[i]++;
+		DO(call_send(&messages[i]));
+	}
+}
+
+/* Without memory it says what a program does again. */
+static void do_recv(const struct message *m)
+{
+	void *desc = recv_mr ? fi_mr_desc(recv_mr) : NULL, *descs[3] = { desc, desc, desc };
+	struct iovec iov[3];
+	size_t n = pieces(p.dst + m->at, m->len, m->pieces, iov);
+	ssize_t ret;
+
+	zero(p.dst + m->at, m->len);
+	do {
+		ret = LIBRARY(
+			fi_recvv(p.b.ep, iov, descs, n, FI_ADDR_UNSPEC, (void *)(uintptr_t)m));
+	} while (ret == -FI_EAGAIN && met());
+	if (ret)
+		ck_abort_msg("%s, failure %u: fi_recvv: %zd", where, nth, ret);
+}
+
+/* Whose message has come into it? */
+static size_t received(const struct message *m)
+{
+	struct fi_cq_data_entry e = { 0 };
+	ssize_t ret;
+
+	DO(ret = fi_cq_sread(p.b.cq, &e, 1, NULL, LONG_MS));
+	if (ret != 1 || e.op_context != m)
+		ck_abort_msg("%s, failure %u: message %zu: no receive: %zd", where, nth,
+			     (size_t)(m - messages), ret);
+	return p.dst[m->at];
+}
+
+/* What was sent again may have come twice, and takes a receive more. */
+static void must_come(size_t i)
+{
+	const struct message *m = &messages[i];
+	size_t whose;
+
+	while ((whose = received(m)) != i) {
+		if (whose >= MESSAGES || !again[whose]--)
+			ck_abort_msg("%s, failure %u: %zu came for %zu", where, nth, whose, i);
+		do_recv(m);
+	}
+	if (!equal(p.dst + m->at, p.src + m->at, m->len))
+		ck_abort_msg("%s, failure %u: message %zu: bytes", where, nth, i);
+}
+
+static void do_message(size_t i)
+{
+	const struct message *m = &messages[i];
+
+	if (!m->early)
+		do_recv(m);
+	do_send(i);
+	if (m->early)
+		do_recv(m);
+	must_come(i);
+}
+
+static void reg_messages(bool local)
+{
+	send_mr = local ? node_reg(&p.a, p.src, PAIR_LEN, FI_SEND, 8) : NULL;
+	recv_mr = local ? node_reg(&p.b, p.dst, PAIR_LEN, FI_RECV, 9) : NULL;
+}
+
+static void live_messages(void)
+{
+	pair_open(&p, &(struct node_opt){ .mr_mode = path->mr_mode });
+	for (size_t i = 0; i < MESSAGES; i++)
+		p.src[messages[i].at] = (uint8_t)i;
+	memset(again, 0, sizeof(again));
+	reg_messages(path->mr_mode & FI_MR_LOCAL);
+	begin_failing();
+	for (size_t i = 0; i < MESSAGES; i++)
+		do_message(i);
+	for (size_t i = 0; met() && i < MESSAGES; i++)
+		do_message(i);
+	close_all(NULL, &p.mr);
+	end_failing();
+	if (send_mr)
+		must_close(&send_mr->fid);
+	if (recv_mr)
+		must_close(&recv_mr->fid);
+	pair_close(&p);
+}
+
 /* --- all of them ---------------------------------------------------------------------- */
 
 #define CONNECT "vconn_open resolve route create_qp connect accept establish tune post post_recv"
 #define ATOMICS "vmr_reg vmr_dereg " CONNECT " vloop_open vloop_run"
 #define COMMITS "vmr_reg vmr_dereg " CONNECT
+#define LINES                                                                                \
+	"vmr_reg vmr_dereg vcq_open vconn_open resolve route vsrq_open vsrq_post create_qp " \
+	"connect accept establish post post_recv"
 #define ALL                                                                            \
 	"vdev_open vpd_alloc vmr_reg vmr_dereg vcq_open vcm_open vconn_open bind "     \
 	"listen resolve route create_qp connect accept establish tune post post_recv " \
@@ -780,6 +911,9 @@ static const struct path paths[] = {
 	{ "keys, of endpoints", FI_MR_ALLOCATED | FI_MR_ENDPOINT, true, live_apart, ALL },
 	{ "endpoints, pinned", FI_MR_ALLOCATED | FI_MR_ENDPOINT, false, live_apart, ALL },
 	{ "endpoints, on demand", FI_MR_ENDPOINT, false, live_apart, ALL },
+	{ "messages, pinned", FI_MR_ALLOCATED, false, live_messages, LINES },
+	{ "messages, on demand", 0, false, live_messages, LINES },
+	{ "messages with descriptors", FI_MR_ALLOCATED | FI_MR_LOCAL, false, live_messages, LINES },
 	{ "endpoints, refreshed", FI_MR_ENDPOINT | FI_MR_MMU_NOTIFY, false, live_apart, ALL },
 };
 

@@ -76,6 +76,9 @@ int mrf_hello_decode(const uint8_t *buf, size_t len, struct mrf_hello *hello)
 
 	if (ret)
 		return ret;
+	/* What is known of a sender is found by its ticket. */
+	if (get32(buf + 8) & MRF_HELLO_MESSAGES && !get64(buf + 16))
+		return -FI_EINVAL;
 	if (get64(buf + 24)) {
 		ret = check_greeting(buf, len, MRF_MSG_HELLO, MRF_PROTO_HELLO_MAX);
 		if (ret)

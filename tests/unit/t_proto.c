@@ -519,6 +519,7 @@ END_TEST
 START_TEST(proto_hello_of_a_line_has_the_port_in_its_flags)
 {
 	struct mrf_hello hello = { .flags = MRF_HELLO_MESSAGES | 4711u << MRF_HELLO_PORT_SHIFT,
+				   .ticket = 5,
 				   .number = _i ? 7 : 0 },
 			 h;
 	const uint8_t flags[] = { 1, 0, 0x67, 0x12 };
@@ -534,6 +535,11 @@ START_TEST(proto_hello_of_a_line_has_the_port_in_its_flags)
 	buf[9] = 0xff;
 	ck_assert_int_eq(mrf_hello_decode(buf, sizeof(buf), &h), 0);
 	ck_assert_uint_eq(h.flags, hello.flags | 0xff00);
+	/* A line without a ticket would share what is known of others that have none. */
+	buf[16] = 0;
+	ck_assert_int_eq(mrf_hello_decode(buf, sizeof(buf), &h), -FI_EINVAL);
+	buf[8] = 0;
+	ck_assert_int_eq(mrf_hello_decode(buf, sizeof(buf), &h), 0);
 }
 END_TEST
 

@@ -72,6 +72,17 @@ static char setting[200];    /* what failures say of it */
 		}                                                                               \
 	} while (0)
 
+/* As want_soon, and says which setting it was. */
+#define SOON(cond)                                               \
+	do {                                                     \
+		int64_t end_ = mrf_now_ms() + LONG_MS;           \
+		bool true_;                                      \
+                                                                 \
+		while (!(true_ = (cond)) && mrf_now_ms() < end_) \
+			usleep(500);                             \
+		SAYS(true_, "never came true: %s", #cond);       \
+	} while (0)
+
 /* --- one setting ------------------------------------------------------------------------- */
 
 static unsigned spoil_note; /* the nth from now on */
@@ -401,7 +412,7 @@ static void take_ends(struct sender *s)
 		m->ended = true;
 		s->left--;
 	}
-	want_soon(drained(s));
+	SOON(drained(s));
 }
 
 /* Of injected messages only errors are told: if there are none, all have to come. */
@@ -515,11 +526,11 @@ static void all_is_there(void)
 		take_all_arrived();
 	}
 	settled = started;
-	want_soon(receiver_right());
+	SOON(receiver_right());
 	for (i = 0; i < nsenders; i++)
-		want_soon(sender_right(&senders[i].n));
+		SOON(sender_right(&senders[i].n));
 	if (!fake.loses_recvs)
-		want_soon(!slots_missing());
+		SOON(!slots_missing());
 }
 
 /* --- rounds ------------------------------------------------------------------------------- */

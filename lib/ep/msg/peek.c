@@ -36,7 +36,7 @@ static void tell_none_locked(struct mrf_ep *ep, const struct mrf_recv_req *req)
 		mrf_cq_write_err(ep->rx_cq, &entry);
 }
 
-static void tell_one_locked(struct mrf_ep *ep, const struct mrf_recv_req *req,
+static void tell_seen_locked(struct mrf_ep *ep, const struct mrf_recv_req *req,
 			    const struct mrf_message *message, uint64_t flags)
 {
 	struct mrf_comp comp = comp_of(ep, req, message, flags);
@@ -54,7 +54,7 @@ static void peek_locked(struct mrf_ep *ep, const struct mrf_recv_req *req, uint6
 		tell_none_locked(ep, req);
 		return;
 	}
-	tell_one_locked(ep, req, message, flags & (FI_PEEK | FI_CLAIM));
+	tell_seen_locked(ep, req, message, flags & (FI_PEEK | FI_CLAIM));
 	if (flags & FI_CLAIM)
 		mrf_recv_claim_locked(inbox, message, req->context);
 	if (flags & FI_DISCARD) {
@@ -78,7 +78,7 @@ int mrf_peek_discard(struct mrf_ep *ep, const struct mrf_recv_req *req)
 	mrf_lock_take(&ep->lock);
 	message = mrf_recv_claimed_locked(ep->inbox, req->context);
 	if (message) {
-		tell_one_locked(ep, req, message, FI_CLAIM);
+		tell_seen_locked(ep, req, message, FI_CLAIM);
 		mrf_deliver_drop_locked(ep->inbox, message);
 		mrf_inbox_tell_locked(ep->inbox);
 	}

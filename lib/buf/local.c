@@ -178,7 +178,7 @@ static int use_small(struct mrf_buf *buf, const struct mrf_local_req *req, struc
 }
 
 /*
- * Too many buffers to be held, all of which are needed at a time: a copy. -FI_EAGAIN: all slots for
+ * Too many buffers or pieces to be held, all of which are needed at a time: a copy. -FI_EAGAIN: all slots for
  * copies are in use.
  */
 static int take_copied(struct mrf_buf *buf, const struct mrf_local_req *req,
@@ -209,9 +209,12 @@ static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
 	/* Injected bytes are copied before the call returns, and need no registration. */
 	if (!req->inject && (strict || (req->desc && few)))
 		ret = mrf_local_desc_use(buf, req, local, strict, covered);
-	if (ret <= 0)
+	if (ret < 0 || (!ret && (!req->whole || *covered == req->total)))
 		return ret;
 	local->nsge = local->ndesc = 0;
+	/* Their regions have more segments than are held. */
+	if (mrf_unlikely(!ret))
+		return take_copied(buf, req, local, covered);
 	if (mrf_unlikely(req->late))
 		return 1;
 	*covered = req->total;

@@ -581,6 +581,65 @@ START_TEST(a_sender_waits_while_too_much_is_unexpected)
 }
 END_TEST
 
+/* Whoever dials anew would otherwise have another window each time. */
+START_TEST(a_new_line_waits_while_too_much_is_unexpected)
+{
+	struct fi_cq_data_entry entry;
+	struct node c;
+	fi_addr_t c_to;
+	unsigned i;
+
+	set_unexpected("1");
+	nodes_open(NULL);
+	node_open(&c, NULL);
+	c_to = node_insert(&c, &b);
+	for (i = 0; i < 4; i++) {
+		send_at(MAX * i, MAX);
+		want_sent(MAX * i);
+	}
+	want_soon(came() == 4);
+	ck_assert_int_eq(fi_send(c.ep, out + 4 * MAX, 8, NULL, c_to, NULL), 0);
+	want_soon(fake_connects() == 2);
+	ck_assert_int_eq(fi_cq_sread(c.cq, &entry, 1, NULL, 200), -FI_EAGAIN);
+	for (i = 0; i < 4; i++) {
+		recv_at(MAX * i, MAX);
+		want_got(MAX * i, MAX);
+	}
+	recv_at(4 * MAX, 8);
+	want_got(4 * MAX, 8);
+	want_ok(&c, NULL);
+	node_close(&c);
+	nodes_close();
+	set_unexpected(NULL);
+}
+END_TEST
+
+/* More pieces than one work request takes: they are copied. */
+START_TEST(many_segments_are_one_message)
+{
+	struct iovec segs[16], from[2];
+	struct fid_mr *mr[2];
+	void *desc[2];
+	unsigned i, j;
+
+	nodes_open(&(struct node_opt){ .mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED });
+	for (j = 0; j < 2; j++) {
+		from[j] = (struct iovec){ out + 1600 * j, 1600 };
+		for (i = 0; i < 16; i++)
+			segs[i] = (struct iovec){ out + 1600 * j + 100 * i, 100 };
+		mr[j] = node_regv(&a, segs, 16, FI_SEND, 10 + j);
+		desc[j] = fi_mr_desc(mr[j]);
+	}
+	recv_at(0, 3200);
+	ck_assert_int_eq(fi_sendv(a.ep, from, desc, 2, to, out), 0);
+	want_sent(0);
+	want_got(0, 3200);
+	for (j = 0; j < 2; j++)
+		must_close(&mr[j]->fid);
+	nodes_close();
+}
+END_TEST
+
 START_TEST(an_endpoint_without_messages_has_nothing_for_them)
 {
 	nodes_open(NULL);
@@ -849,6 +908,8 @@ static TCase *tcase_msg(void)
 	tcase_add_test(tc, the_agent_takes_in_where_nobody_polls);
 	tcase_add_test(tc, senders_wait_while_too_much_is_kept);
 	tcase_add_test(tc, a_sender_waits_while_too_much_is_unexpected);
+	tcase_add_test(tc, a_new_line_waits_while_too_much_is_unexpected);
+	tcase_add_test(tc, many_segments_are_one_message);
 	tcase_add_test(tc, an_endpoint_without_messages_has_nothing_for_them);
 	tcase_add_test(tc, a_broken_line_loses_nothing);
 	tcase_add_loop_test(tc, who_sends_no_message_is_cut_off, 0, MRF_ARRAY_SIZE(lies));

@@ -100,7 +100,7 @@ static int take_frame_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, siz
 	case MRF_FRAME_MESSAGE:
 		return message_came_locked(inlet, slot, len);
 	case MRF_FRAME_PROBE:
-		mrf_slots_post_locked(&inlet->inbox->slots, slot);
+		mrf_shared_post(&inlet->inbox->slots, slot);
 		return 0;
 	case MRF_FRAME_OFFER: /* nothing was granted that these are about */
 	case MRF_FRAME_WITHDRAW:
@@ -130,7 +130,7 @@ static void slot_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
 
 	/* One that was begun by a message which broke off, or of a line that is gone. */
 	if (mrf_unlikely(wc->status != MRF_WC_OK || !inlet || inlet->wrong)) {
-		mrf_slots_post_locked(&inbox->slots, slot);
+		mrf_shared_post(&inbox->slots, slot);
 		return;
 	}
 	inlet->heard = true;
@@ -138,7 +138,7 @@ static void slot_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
 	if (mrf_likely(!ret))
 		return;
 	inlet->wrong = ret;
-	mrf_slots_post_locked(&inbox->slots, slot);
+	mrf_shared_post(&inbox->slots, slot);
 	mrf_agent_kick(inbox->ep->agent, &inbox->kick);
 }
 

@@ -48,8 +48,9 @@ static void report_ok_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 }
 
 /* Also what of the message is there, and not, if it has one. */
-static void fill_error(struct mrf_comp_err *entry, const struct mrf_recv *recv,
-		       const struct mrf_message *message, int err, int code)
+static void fill_error(const struct mrf_ep *ep, struct mrf_comp_err *entry,
+		       const struct mrf_recv *recv, const struct mrf_message *message, int err,
+		       int code)
 {
 	*entry = (struct mrf_comp_err){ .comp = { .op_context = recv->context,
 						  .flags = comp_flags(recv),
@@ -61,6 +62,7 @@ static void fill_error(struct mrf_comp_err *entry, const struct mrf_recv *recv,
 	entry->comp.len = mrf_min(message->len, recv->len);
 	entry->olen = message->len - entry->comp.len;
 	entry->comp.tag = message->tag;
+	entry->comp.src_addr = mrf_deliver_source(ep, message);
 	entry->comp.data = message->cq_data;
 	entry->comp.flags |= message->has_cq_data ? FI_REMOTE_CQ_DATA : 0;
 }
@@ -79,9 +81,7 @@ static void report_error_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 {
 	struct mrf_comp_err entry;
 
-	fill_error(&entry, recv, message, err, code);
-	if (message)
-		entry.comp.src_addr = mrf_deliver_source(ep, message);
+	fill_error(ep, &entry, recv, message, err, code);
 	snprintf(entry.text, sizeof(entry.text), "%s", text);
 	tell_error_entry_locked(ep, &entry);
 }
@@ -111,7 +111,7 @@ static void report_stranger_locked(struct mrf_ep *ep, const struct mrf_recv *rec
 	const union mrf_addr *addr = &message->origin->addr;
 	struct mrf_comp_err entry;
 
-	fill_error(&entry, recv, message, FI_EADDRNOTAVAIL, 4329);
+	fill_error(ep, &entry, recv, message, FI_EADDRNOTAVAIL, 4329);
 	entry.addr_len = mrf_addr_len(addr);
 	memcpy(entry.text, addr, entry.addr_len);
 	tell_error_entry_locked(ep, &entry);

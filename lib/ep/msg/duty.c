@@ -15,7 +15,8 @@ static bool is_polled_locked(struct mrf_inbox *inbox)
 {
 	const struct mrf_ep *ep = inbox->ep;
 	bool polled = inbox->polled || mrf_wait_asleep(&ep->link_tx) ||
-		      mrf_wait_asleep(&ep->link_rx) || mrf_wait_asleep(&ep->link_snd) ||
+		      mrf_wait_asleep(&ep->link_rx) || mrf_wait_asleep(&ep->link_wr) ||
+		      mrf_wait_asleep(&ep->link_rd) || mrf_wait_asleep(&ep->link_snd) ||
 		      mrf_wait_asleep(&ep->link_rcv);
 
 	inbox->polled = false;

@@ -50,13 +50,13 @@ static uint64_t taken_of(const struct mrf_origin *origin)
 	return origin->next - origin->held;
 }
 
-/* Half of the window has been taken. False: not yet, or a note is on the way. */
+/* Half of the window has been taken, or there was none. False: not yet, or a note is on the way. */
 static bool is_due(const struct mrf_inlet *inlet)
 {
 	const struct mrf_origin *origin = inlet->origin;
 
 	return inlet->vconn && !inlet->noting && !inlet->wrong &&
-	       (int64_t)(taken_of(origin) - origin->told) >= origin->window / 2;
+	       (origin->shut || (int64_t)(taken_of(origin) - origin->told) >= origin->window / 2);
 }
 
 void mrf_inbox_owe_locked(struct mrf_inlet *inlet)
@@ -77,6 +77,7 @@ static void tell_one_locked(struct mrf_inlet *inlet)
 	/* If it cannot be sent, the connection is breaking. */
 	inlet->noting = !post_note_locked(inlet, taken);
 	origin->told = taken;
+	origin->shut = false;
 	origin->limit = mrf_max(origin->limit, taken + origin->window);
 	origin->used_up = false;
 }
@@ -106,7 +107,7 @@ void mrf_inbox_give_slot_locked(struct mrf_inbox *inbox, struct mrf_slot *slot)
 
 	mrf_lock_held(&inbox->ep->lock);
 	origin->held--;
-	mrf_slots_post_locked(&inbox->slots, slot);
+	mrf_shared_post(&inbox->slots, slot);
 	if (inlet)
 		mrf_inbox_owe_locked(inlet);
 }

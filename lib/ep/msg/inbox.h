@@ -45,6 +45,7 @@ struct mrf_origin {
 	unsigned held;	     /* of those that have come, whose slot is not posted again */
 	unsigned kept;	     /* messages of it that are unexpected, claimed or late */
 	uint32_t window;
+	bool shut;    /* it may send nothing before it is told otherwise */
 	bool used_up; /* it has sent all that it may, since it was told */
 };
 

@@ -21,17 +21,21 @@
 
 /* --- the queue ------------------------------------------------------------------------ */
 
+static unsigned depth_of(const struct mrf_inbox *inbox)
+{
+	return mrf_min(MRF_INBOX_CQ, mrf_vdev_limits(inbox->ep->domain->vdev)->max_cqe);
+}
+
 /* Sleepers and the agent learn of it through the descriptor of the endpoint's other queue. */
 static int open_queue(struct mrf_inbox *inbox)
 {
 	struct mrf_ep *ep = inbox->ep;
-	size_t depth = mrf_min(MRF_INBOX_CQ, mrf_vdev_limits(ep->domain->vdev)->max_cqe);
 	struct mrf_vcq *vcq;
 	int ret;
 
 	if (inbox->vcq)
 		return 0;
-	ret = mrf_vcq_open_beside(ep->scq, depth, &vcq);
+	ret = mrf_vcq_open_beside(ep->scq, depth_of(inbox), &vcq);
 	if (ret)
 		return ret;
 	mrf_lock_take(&ep->lock);
@@ -46,12 +50,11 @@ static int open_queue(struct mrf_inbox *inbox)
 
 int mrf_inbox_take_places(struct mrf_inbox *inbox)
 {
-	unsigned most = mrf_min(MRF_INBOX_CQ, mrf_vdev_limits(inbox->ep->domain->vdev)->max_cqe);
 	int ret = open_queue(inbox);
 
 	if (ret)
 		return ret;
-	if (inbox->places + MRF_LINE_PLACES + MRF_SLOTS_MAX > most)
+	if (inbox->places + MRF_LINE_PLACES + MRF_SLOTS_MAX > depth_of(inbox))
 		return -FI_ENOSPC;
 	inbox->places += MRF_LINE_PLACES;
 	return 0;
@@ -103,19 +106,23 @@ static struct mrf_origin *new_origin_locked(struct mrf_inbox *inbox, const struc
 
 	if (!origin)
 		return NULL;
+	/* Not afterwards: all others may have messages that are kept. */
+	forget_oldest_locked(inbox);
 	origin->ticket = hello->ticket;
 	mrf_vconn_peer_addr(vconn, &origin->addr);
 	mrf_addr_set_port(&origin->addr, (uint16_t)(hello->flags >> MRF_HELLO_PORT_SHIFT));
 	mrf_label_new_locked(inbox, origin);
 	mrf_list_add_tail(&origin->node, &inbox->origins);
 	inbox->norigins++;
-	forget_oldest_locked(inbox);
 	return origin;
 }
 
 /* --- inlets --------------------------------------------------------------------------- */
 
-/* Called for a new line: what its initiator may send, from the next frame on. */
+/*
+ * Called for a new line: what its initiator may send, from the next frame on. That is nothing while
+ * too much is unexpected, or whoever dialled again and again would go around that limit.
+ */
 static void begin_window_locked(struct mrf_inlet *inlet)
 {
 	struct mrf_origin *origin = inlet->origin;
@@ -123,8 +130,10 @@ static void begin_window_locked(struct mrf_inlet *inlet)
 	origin->inlet = inlet;
 	origin->window = MRF_WINDOW_FIRST;
 	origin->told = origin->next;
-	origin->limit = origin->next + origin->window;
+	origin->shut = inlet->inbox->kept > inlet->inbox->keep_max;
+	origin->limit = origin->next + (origin->shut ? 0 : origin->window);
 	origin->used_up = false;
+	mrf_inbox_owe_locked(inlet);
 	inlet->inbox->windows += origin->window;
 	mrf_inbox_ask_for_slots_locked(inlet->inbox);
 }
@@ -237,10 +246,12 @@ void mrf_inlet_welcome(const struct mrf_inlet *inlet, struct mrf_welcome *welcom
 
 	mrf_lock_take(&ep->lock);
 	welcome->flags |= MRF_WELCOME_LINE | (inlet->known ? MRF_WELCOME_KNOWN : 0);
-	welcome->line = (struct mrf_welcome_line){ .slot = MRF_LINE_SLOT,
-						   .window = inlet->origin->window,
-						   .kinds = kinds_of(ep),
-						   .taken = inlet->origin->next };
+	welcome->line =
+		(struct mrf_welcome_line){ .slot = MRF_LINE_SLOT,
+					   .window =
+						   inlet->origin->shut ? 0 : inlet->origin->window,
+					   .kinds = kinds_of(ep),
+					   .taken = inlet->origin->next };
 	mrf_lock_release(&ep->lock);
 }
 
@@ -331,7 +342,7 @@ static void grow_slots(struct mrf_inbox *inbox)
 	if (ret)
 		inbox->slots.max = inbox->slots.count;
 	else
-		mrf_slots_add_locked(&inbox->slots, chunk);
+		mrf_shared_add(&inbox->slots, chunk);
 	inbox->growing = !ret && inbox->windows > inbox->slots.count &&
 			 inbox->slots.count < inbox->slots.max;
 	mrf_lock_release(&inbox->ep->lock);

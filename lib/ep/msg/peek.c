@@ -37,7 +37,7 @@ static void tell_none_locked(struct mrf_ep *ep, const struct mrf_recv_req *req)
 }
 
 static void tell_seen_locked(struct mrf_ep *ep, const struct mrf_recv_req *req,
-			    const struct mrf_message *message, uint64_t flags)
+			     const struct mrf_message *message, uint64_t flags)
 {
 	struct mrf_comp comp = comp_of(ep, req, message, flags);
 

@@ -67,7 +67,7 @@ int mrf_slots_make(const struct mrf_slots *slots, struct mrf_slots_chunk **out)
 	return 0;
 }
 
-static void post_slot_again(struct mrf_slots *slots, struct mrf_slot *slot)
+void mrf_shared_post(struct mrf_slots *slots, struct mrf_slot *slot)
 {
 	struct mrf_sge sge = { .addr = (uintptr_t)slot->bytes,
 			       .len = MRF_LINE_SLOT,
@@ -77,25 +77,15 @@ static void post_slot_again(struct mrf_slots *slots, struct mrf_slot *slot)
 		mrf_info(FI_LOG_EP_DATA, "the device takes no receive for messages any more");
 }
 
-void mrf_slots_post_locked(struct mrf_slots *slots, struct mrf_slot *slot)
-{
-	post_slot_again(slots, slot);
-}
-
-static void add_chunk(struct mrf_slots *slots, struct mrf_slots_chunk *chunk)
+void mrf_shared_add(struct mrf_slots *slots, struct mrf_slots_chunk *chunk)
 {
 	unsigned i;
 
 	slots->chunk[slots->count / MRF_SLOTS_CHUNK] = chunk;
 	for (i = 0; i < MRF_SLOTS_CHUNK; i++) {
 		chunk->slot[i].number = slots->count++;
-		post_slot_again(slots, &chunk->slot[i]);
+		mrf_shared_post(slots, &chunk->slot[i]);
 	}
-}
-
-void mrf_slots_add_locked(struct mrf_slots *slots, struct mrf_slots_chunk *chunk)
-{
-	add_chunk(slots, chunk);
 }
 
 /* --- all of them --------------------------------------------------------------------- */
@@ -128,7 +118,7 @@ int mrf_slots_open(struct mrf_slots *slots, struct mrf_vpd *pd)
 		return ret;
 	}
 	slots->max = how_many();
-	add_chunk(slots, chunk);
+	mrf_shared_add(slots, chunk);
 	return 0;
 }
 

@@ -46,15 +46,17 @@ struct mrf_slots {
 int mrf_slots_open(struct mrf_slots *slots, struct mrf_vpd *pd);
 /* No queue pair uses the queue any more. Harmless if it was never opened. */
 void mrf_slots_close(struct mrf_slots *slots);
-/* Makes the next chunk, for mrf_slots_add_locked. */
+/* Makes the next chunk, for mrf_shared_add. */
 int mrf_slots_make(const struct mrf_slots *slots, struct mrf_slots_chunk **chunk);
 
-/* --- ep->lock held ------------------------------------------------------------------ */
+/*
+ * --- the caller serialises these: ep->lock, once pollers see the slots -----------------
+ */
 
 /* Posts all slots of a chunk. count < max. */
-void mrf_slots_add_locked(struct mrf_slots *slots, struct mrf_slots_chunk *chunk);
+void mrf_shared_add(struct mrf_slots *slots, struct mrf_slots_chunk *chunk);
 /* Posts one again. Its queue has room for all, so only a lost device refuses it. */
-void mrf_slots_post_locked(struct mrf_slots *slots, struct mrf_slot *slot);
+void mrf_shared_post(struct mrf_slots *slots, struct mrf_slot *slot);
 
 /* --- the ids of their work requests, which no connection has ------------------------- */
 

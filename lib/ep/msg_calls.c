@@ -238,16 +238,20 @@ static ssize_t about_come(struct mrf_ep *ep, const char *call, const struct mrf_
 /* With FI_DIRECTED_RECV: the source has to be there, and gets the name by which senders are known. */
 static int check_source(const struct mrf_ep *ep, const char *call, struct mrf_recv_req *req)
 {
+	fi_addr_t name = FI_ADDR_NOTAVAIL;
 	union mrf_addr addr;
 
 	if (mrf_likely(!(ep->caps & FI_DIRECTED_RECV) || req->from == FI_ADDR_UNSPEC))
 		return 0;
-	if (mrf_av_get(ep->av, req->from, &addr))
+	if (!mrf_av_get(ep->av, req->from, &addr))
+		name = mrf_av_find(ep->av, &addr);
+	/* It may have been removed in between; that value would mean any source. */
+	if (name == FI_ADDR_NOTAVAIL)
 		return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_DATA, 4002,
 				  "%s: fi_addr %#lx is not in the endpoint's address vector (any "
 				  "more)",
 				  call, (unsigned long)req->from);
-	req->from = mrf_av_find(ep->av, &addr);
+	req->from = name;
 	return 0;
 }
 

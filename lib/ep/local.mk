@@ -62,6 +62,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rma_short.h \
 	lib/ep/rx/atomic_serve.c \
 	lib/ep/rx/atomic_serve.h \
+	lib/ep/rx/ends.c \
+	lib/ep/rx/ends.h \
 	lib/ep/rx/job_serve.c \
 	lib/ep/rx/job_serve.h \
 	lib/ep/rx/requests.c \
@@ -107,5 +109,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/service.h \
 	lib/ep/tx/settle.c \
 	lib/ep/tx/settle.h \
+	lib/ep/tx/tell.c \
+	lib/ep/tx/tell.h \
 	lib/ep/tx/permits.c \
 	lib/ep/tx/permits.h

@@ -27,6 +27,7 @@
 #include "contract/budget.h"
 #include "ep/link/greet.h"
 #include "ep/msg/lines.h"
+#include "ep/rx/ends.h"
 #include "ep/rx/ring.h"
 #include "ep/rx/requests.h"
 #include "ep/rx/target.h"
@@ -35,37 +36,16 @@
 
 #define SLOTS_SIZE ((size_t)MRF_PASSIVE_SLOTS * MRF_PASSIVE_SLOT_SIZE)
 
-/* Where the next end of a connection from addr is kept: in place of the oldest one. */
-static struct mrf_end *end_place(struct mrf_ends *ends, const union mrf_addr *addr)
-{
-	struct mrf_end *oldest = NULL, *own = NULL, *end;
-	unsigned n = 0;
-
-	for (end = ends->last; end < ends->last + MRF_ENDS; end++) {
-		if (!oldest || end->order < oldest->order)
-			oldest = end;
-		if (!end->order || !mrf_addr_same_host(&addr->sa, &end->addr.sa))
-			continue;
-		if (!own || end->order < own->order)
-			own = end;
-		n++;
-	}
-	return n < MRF_ENDS_PER_ADDR ? oldest : own;
-}
-
 /* Nothing arrives on it any more, and its initiator may ask how far it came. */
 static void stop(struct mrf_passive *passive)
 {
-	struct mrf_ends *ends = &passive->ep->ends;
 	struct mrf_end end = { .ticket = passive->ticket,
 			       .addr = passive->addr,
 			       .qpn = mrf_vconn_qpn(passive->vconn) };
 
 	mrf_vconn_disconnect(passive->vconn);
-	if (mrf_vconn_stop(passive->vconn, &end.psn))
-		return;
-	end.order = ++ends->order;
-	*end_place(ends, &end.addr) = end;
+	if (!mrf_vconn_stop(passive->vconn, &end.psn))
+		mrf_ends_keep(&passive->ep->ends, &end);
 }
 
 /* In the agent's queue: what comes over lines completes on the endpoint's own (ep/msg/inbox.h). */
@@ -445,27 +425,6 @@ static void end_former(struct mrf_ep *ep, uint64_t ticket)
 		gone(former);
 }
 
-static const struct mrf_end *find_end(const struct mrf_ends *ends, const struct mrf_hello *hello)
-{
-	const struct mrf_end *found = NULL, *end;
-
-	/* Numbers of queue pairs are re-used. */
-	for (end = ends->last; end < ends->last + MRF_ENDS; end++) {
-		if (end->order && end->ticket == hello->ticket && end->qpn == hello->lost &&
-		    (!found || end->order > found->order))
-			found = end;
-	}
-	return found;
-}
-
-/* The flags of the welcome that say how far the queue pair came; 0: that is not known. */
-static uint32_t tell_lost(const struct mrf_ep *ep, const struct mrf_hello *hello)
-{
-	const struct mrf_end *end = hello->lost ? find_end(&ep->ends, hello) : NULL;
-
-	return end ? MRF_WELCOME_STOPPED | end->psn << MRF_WELCOME_PSN_SHIFT : 0;
-}
-
 /* Lets in an initiator that has proved its key, if one is needed. */
 static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf_hello *hello,
 		    struct mrf_auth_talk *talk)
@@ -488,7 +447,7 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 		reject_full(vconn, MRF_FULL_HALF);
 		return;
 	}
-	welcome.flags |= is_line(hello) ? 0 : tell_lost(ep, hello);
+	welcome.flags |= is_line(hello) ? 0 : mrf_ends_tell(&ep->ends, hello);
 	ret = passive_new(ep, vconn, hello, &full, &passive);
 	/* Takes the place of the oldest connection that its initiator has not confirmed. */
 	oldest = mrf_list_first(&mrf_eps_of(ep->agent)->half);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,73 +11,8 @@
 #include "ep/msg/deliver.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
+#include "ep/tx/tell.h"
 #include "mr/desc.h"
-
-/* --- what the application hears of it -------------------------------------------------------- */
-
-static struct mrf_cntr *cntr_of_locked(const struct mrf_ep *ep, const struct mrf_op *op)
-{
-	if (op->comp_flags & FI_READ)
-		return ep->rd_cntr;
-	if (op->comp_flags & FI_SEND)
-		return ep->snd_cntr;
-	return op->comp_flags & FI_WRITE ? ep->wr_cntr : NULL;
-}
-
-/* Success. */
-static MRF_ALWAYS_INLINE void tell_ok_locked(struct mrf_ep *ep, const struct mrf_op *op)
-{
-	struct mrf_cntr *cntr;
-
-	if (ep->tx_cq && !op->silent)
-		mrf_cq_write_own(ep->tx_cq, op->context, op->comp_flags, op->total);
-	cntr = cntr_of_locked(ep, op);
-	if (cntr)
-		mrf_cntr_add(cntr, 1);
-}
-
-/* Failure, with op->why. Always tells. Not inline: it is rare and long. */
-static __attribute__((noinline)) void tell_error_locked(struct mrf_ep *ep, struct mrf_op *op)
-{
-	struct mrf_cntr *cntr = cntr_of_locked(ep, op);
-
-	if (ep->tx_cq) {
-		struct mrf_comp_err entry = {
-			.comp = { .op_context = op->context,
-				  .flags = op->comp_flags,
-				  .src_addr = FI_ADDR_NOTAVAIL },
-			.err = op->why.err,
-			.prov_errno = op->why.code,
-		};
-
-#ifdef MRF_LOCKRANK
-		if (strlen(op->why.text) + 1 >= MRF_ERR_TEXT) {
-			fprintf(stderr, "mrfab: an error text was cut: %s\n", op->why.text);
-			abort();
-		}
-#endif
-		snprintf(entry.text, sizeof(entry.text), "%s", op->why.text);
-		mrf_cq_write_err(ep->tx_cq, &entry);
-	}
-	if (cntr)
-		mrf_cntr_adderr(cntr, 1);
-}
-
-/* It was done, but its results could not be stored: why is -FI_ECANCELED or -FI_EFAULT. */
-static __attribute__((noinline)) void tell_undelivered_locked(struct mrf_ep *ep, struct mrf_op *op,
-							      int why)
-{
-	int code = why == -FI_ECANCELED ? 4260 : 4261;
-	const char *text =
-		code == 4260 ? "the operation was done, but the region for its results was "
-			       "closed meanwhile"
-			     : "the operation was done, but its results cannot be stored: the "
-			       "local buffer is not mapped or may not be written";
-
-	mrf_refuse(FI_EFAULT, FI_LOG_EP_DATA, code, "%s", text);
-	mrf_why_set(&op->why, FI_EFAULT, code, "%s", text);
-	tell_error_locked(ep, op);
-}
 
 /* --- one native element --------------------------------------------------------------------- */
 
@@ -183,16 +117,16 @@ static MRF_ALWAYS_INLINE void complete_one_locked(struct mrf_ep *ep, struct mrf_
 	int ret = deliver_one_locked(ep, op);
 
 	if (mrf_unlikely(ret))
-		tell_undelivered_locked(ep, op, ret);
+		mrf_tell_undelivered_locked(ep, op, ret);
 	else
-		tell_ok_locked(ep, op);
+		mrf_tell_ok_locked(ep, op);
 	put_back_locked(ep, op);
 }
 
 static MRF_ALWAYS_INLINE void complete_locked(struct mrf_ep *ep, struct mrf_op *op)
 {
 	mrf_lock_held(&ep->lock);
-	tell_ok_locked(ep, op);
+	mrf_tell_ok_locked(ep, op);
 	free_op_locked(ep, op);
 }
 
@@ -230,7 +164,7 @@ void mrf_chores_failed_locked(struct mrf_ep *ep, struct mrf_op *op)
 		add_locked(ep, op);
 		return;
 	}
-	tell_error_locked(ep, op);
+	mrf_tell_error_locked(ep, op);
 	free_op_locked(ep, op);
 }
 
@@ -253,11 +187,11 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_op *op, int ret)
 	struct mrf_peer *peer = op->peer;
 
 	if (op->failed)
-		tell_error_locked(ep, op);
+		mrf_tell_error_locked(ep, op);
 	else if (mrf_unlikely(ret))
-		tell_undelivered_locked(ep, op, ret);
+		mrf_tell_undelivered_locked(ep, op, ret);
 	else
-		tell_ok_locked(ep, op);
+		mrf_tell_ok_locked(ep, op);
 	mrf_list_del(&op->node);
 	free_op_locked(ep, op);
 	if (--peer->chores.uncompleted)

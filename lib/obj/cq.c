@@ -352,6 +352,16 @@ size_t mrf_cq_unread(const struct mrf_cq *cq)
 	return atomic_load_explicit(&cq->pending, memory_order_relaxed);
 }
 
+size_t mrf_cq_taken(struct mrf_cq *cq)
+{
+	size_t taken;
+
+	mrf_lock_take(&cq->lock);
+	taken = cq->head;
+	mrf_lock_release(&cq->lock);
+	return taken;
+}
+
 struct mrf_cq *mrf_cq_from_fid(struct fid *fid)
 {
 	if (!fid || fid->fclass != FI_CLASS_CQ)

@@ -58,6 +58,8 @@ int mrf_cq_open(struct mrf_obj *domain, const struct fi_cq_attr *attr, struct fi
 
 /* The number of unread completions and errors. Any thread, no lock. */
 size_t mrf_cq_unread(const struct mrf_cq *cq);
+/* How many the application has read so far. Any thread; takes the queue's lock. */
+size_t mrf_cq_taken(struct mrf_cq *cq);
 /* The CQ behind a fid, or NULL when the fid is of another class. */
 struct mrf_cq *mrf_cq_from_fid(struct fid *fid);
 struct mrf_obj *mrf_cq_obj(struct mrf_cq *cq);

@@ -486,6 +486,46 @@ START_TEST(the_agent_takes_in_where_nobody_polls)
 }
 END_TEST
 
+/* Does the agent of n take messages in? */
+static bool is_on_duty(const struct node *n)
+{
+	bool on;
+
+	mrf_lock_take(&node_ep(n)->lock);
+	on = inbox(n)->on_duty;
+	mrf_lock_release(&node_ep(n)->lock);
+	return on;
+}
+
+/*
+ * The agent takes each message in before the application reads, which so finds a completion each
+ * time and never has to poll.
+ */
+START_TEST(reading_ends_the_duty_of_the_agent)
+{
+	int64_t end = mrf_now_ms() + LONG_MS;
+	struct fi_cq_data_entry entry;
+	bool on;
+
+	nodes_open(NULL);
+	send_at(0, 8);
+	recv_at(0, 8);
+	want_got(0, 8);
+	while (!is_on_duty(&b))
+		;
+	do {
+		recv_at(8, 8);
+		send_at(8, 8);
+		while (!mrf_cq_unread(node_ep(&b)->rx_cq))
+			;
+		on = is_on_duty(&b);
+		ck_assert_int_eq(fi_cq_read(b.cq, &entry, 1), 1);
+		ck_assert_int_lt(mrf_now_ms(), end);
+	} while (on);
+	nodes_close();
+}
+END_TEST
+
 static size_t kept(const struct node *n)
 {
 	size_t bytes;
@@ -906,6 +946,7 @@ static TCase *tcase_msg(void)
 	tcase_add_test(tc, a_full_queue_says_again);
 	tcase_add_test(tc, a_sleeping_receiver_is_woken);
 	tcase_add_test(tc, the_agent_takes_in_where_nobody_polls);
+	tcase_add_test(tc, reading_ends_the_duty_of_the_agent);
 	tcase_add_test(tc, senders_wait_while_too_much_is_kept);
 	tcase_add_test(tc, a_sender_waits_while_too_much_is_unexpected);
 	tcase_add_test(tc, a_new_line_waits_while_too_much_is_unexpected);

@@ -10,11 +10,22 @@ static void watch_later(struct mrf_inbox *inbox)
 	mrf_timer_set(inbox->ep->agent, &inbox->watch, MRF_DUTY_MS);
 }
 
+/* A read that finds an entry does not poll, but who reads will poll when there is none. */
+static bool is_read_locked(struct mrf_inbox *inbox)
+{
+	const struct mrf_ep *ep = inbox->ep;
+	size_t before = inbox->read;
+
+	inbox->read = (ep->tx_cq ? mrf_cq_taken(ep->tx_cq) : 0) +
+		      (ep->rx_cq ? mrf_cq_taken(ep->rx_cq) : 0);
+	return inbox->read != before;
+}
+
 /* Sleeping threads are told of messages themselves. */
 static bool is_polled_locked(struct mrf_inbox *inbox)
 {
 	const struct mrf_ep *ep = inbox->ep;
-	bool polled = inbox->polled || mrf_wait_asleep(&ep->link_tx) ||
+	bool polled = is_read_locked(inbox) || inbox->polled || mrf_wait_asleep(&ep->link_tx) ||
 		      mrf_wait_asleep(&ep->link_rx) || mrf_wait_asleep(&ep->link_wr) ||
 		      mrf_wait_asleep(&ep->link_rd) || mrf_wait_asleep(&ep->link_snd) ||
 		      mrf_wait_asleep(&ep->link_rcv);

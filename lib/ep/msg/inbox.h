@@ -97,6 +97,7 @@ struct mrf_inbox {
 		struct mrf_inlet *inlet); /* called for each of them by the agent, no lock held */
 	struct mrf_timer watch;		  /* agent thread: duty.h */
 	bool polled;			  /* since the agent last looked */
+	size_t read;			  /* completions that had been read then */
 	bool on_duty;			  /* nobody does: the agent */
 };
 

@@ -65,6 +65,22 @@ enum cost_match {
 	COST_MATCH = MATCH_TAKE + COST_MATCH_SIZES
 };
 
+/* Of cost_message: the ways to carry messages, the sizes, and how many others are posted. */
+enum { MESSAGE_RAW, MESSAGE_NATIVE, MESSAGE_DEFAULT, MESSAGE_OTHER, COST_MESSAGE_WAYS };
+#define COST_MESSAGE_SIZES 7
+#define COST_MESSAGE_OTHERS 3
+
+/*
+ * Instructions. PING_PONG: of a round trip, each size in all ways. STREAM: for each message with
+ * many in flight, in all ways. TAGGED: of a round trip of this library.
+ */
+enum cost_message {
+	MESSAGE_PING_PONG,
+	MESSAGE_STREAM = MESSAGE_PING_PONG + COST_MESSAGE_SIZES * COST_MESSAGE_WAYS,
+	MESSAGE_TAGGED = MESSAGE_STREAM + COST_MESSAGE_WAYS,
+	COST_MESSAGE = MESSAGE_TAGGED + COST_MESSAGE_OTHERS
+};
+
 /* In the program: what comes next, to watch. */
 void cost_says(const char *what);
 /* In the program: its last act. The exit status. */

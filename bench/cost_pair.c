@@ -9,22 +9,30 @@ struct fab pair_target, pair_initiator;
 struct raw pair_raw_target, pair_raw_initiator;
 struct work_access pair_access;
 
+struct accepting {
+	uint8_t *region;
+	size_t len;
+};
+
 static void *accept_raw(void *arg)
 {
-	raw_accept(&pair_raw_target, arg, PAIR_PAGE);
+	const struct accepting *what = arg;
+
+	raw_accept(&pair_raw_target, what->region, what->len);
 	return NULL;
 }
 
-static void connect_raw(uint8_t *region, uint8_t *local)
+void pair_connect_raw(uint8_t *region, uint8_t *local, size_t len)
 {
+	struct accepting what = { region, len };
 	pthread_t thread;
 	uint16_t port;
 
 	raw_open(&pair_raw_target);
 	raw_open(&pair_raw_initiator);
 	port = raw_listen(&pair_raw_target);
-	bench_must("pthread_create", pthread_create(&thread, NULL, accept_raw, region));
-	raw_connect(&pair_raw_initiator, port, local, PAIR_PAGE);
+	bench_must("pthread_create", pthread_create(&thread, NULL, accept_raw, &what));
+	raw_connect(&pair_raw_initiator, port, local, len);
 	bench_must("pthread_join", pthread_join(thread, NULL));
 }
 
@@ -51,7 +59,7 @@ static void connect_fab(uint8_t *region, uint8_t *local)
 
 void pair_connect(uint8_t *region, uint8_t *local)
 {
-	connect_raw(region, local);
+	pair_connect_raw(region, local, PAIR_PAGE);
 	connect_fab(region, local);
 }
 

@@ -18,6 +18,8 @@ extern struct work_access pair_access; /* what the initiator does to a region: w
 
 /* Connects both; the target's region and the initiator's buffer have a page each. */
 void pair_connect(uint8_t *region, uint8_t *local);
+/* Raw verbs alone; the ends have buffers of so many bytes. */
+void pair_connect_raw(uint8_t *region, uint8_t *local, size_t len);
 /* The initiator does its access to this region of the target. */
 void pair_access_fab(struct fid_mr *mr);
 

@@ -3,7 +3,7 @@
 # target is missed. In a guest where one instruction takes 1 ns, so that it repeats.
 bench_programs = bench/mrfab_bench bench/open_raw bench/open_ours bench/open_other \
 	bench/cost_cache bench/cost_demand bench/cost_lease bench/cost_discover \
-	bench/cost_match
+	bench/cost_match bench/cost_message
 EXTRA_PROGRAMS += $(bench_programs)
 CLEANFILES += $(bench_programs) bench/PERFORMANCE.md
 EXTRA_DIST += docs/PERFORMANCE.md
@@ -19,7 +19,7 @@ bench_pair_sources = bench/cost_pair.c bench/cost_pair.h bench/ours.c $(bench_ra
 bench_mrfab_bench_SOURCES = bench/mrfab_bench.c bench/lane.c bench/lane.h bench/parts.h \
 	bench/part_open.c bench/part_register.c bench/part_access.c bench/part_event.c \
 	bench/part_atomic.c bench/part_beside.c bench/part_agent.c bench/part_peers.c \
-	bench/part_rawkey.c bench/part_cache.c bench/part_demand.c bench/part_match.c \
+	bench/part_rawkey.c bench/part_cache.c bench/part_demand.c bench/part_match.c bench/part_message.c \
 	bench/part_local.c bench/part_device.c bench/part_discover.c $(runtime_rig) \
 	$(bench_cost_sources) \
 	bench/report.c bench/ours.c $(bench_raw_sources) $(bench_fab_sources)
@@ -53,6 +53,11 @@ bench_cost_lease_SOURCES = bench/cost_lease.c $(bench_pair_sources)
 bench_cost_lease_CPPFLAGS = $(BENCH_CPPFLAGS)
 bench_cost_lease_LDADD = libmrfab.la $(VERBS_LIBS) -lpthread
 bench_cost_lease_LDFLAGS = $(AM_LDFLAGS) -no-install
+bench_cost_message_SOURCES = bench/cost_message.c bench/message.h bench/message_raw.c \
+	bench/message_fab.c $(bench_pair_sources)
+bench_cost_message_CPPFLAGS = $(BENCH_CPPFLAGS)
+bench_cost_message_LDADD = libmrfab.la $(VERBS_LIBS) -lpthread -ldl
+bench_cost_message_LDFLAGS = $(AM_LDFLAGS) -no-install
 bench_cost_discover_SOURCES = bench/cost_discover.c bench/bench.c bench/bench.h bench/fab.h \
 	$(bench_cost_sources)
 bench_cost_discover_CPPFLAGS = $(BENCH_CPPFLAGS)

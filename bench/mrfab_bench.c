@@ -2,7 +2,7 @@
 /*
  * libmrfab against raw verbs: prints docs/PERFORMANCE.md. Run by `make bench`.
  *
- * Usage: mrfab_bench [open] [cache] [demand] [match] [discover] [register] [alive] [rawkey]
+ * Usage: mrfab_bench [open] [cache] [demand] [match] [message] [discover] [register] [alive] [rawkey]
  *                    [completions] [access] [local] [device] [atomic] [beside] [event] [agent] [peers]
  *    only these parts
  * Exit status: 0 all targets met, 1 some missed, 2 could not measure.
@@ -43,6 +43,8 @@ int main(int argc, char **argv)
 		part_demand();
 	if (wanted("match"))
 		part_match();
+	if (wanted("message"))
+		part_message();
 	if (wanted("discover"))
 		part_discover();
 	lanes_fork(&lanes);

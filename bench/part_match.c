@@ -11,7 +11,7 @@ void part_match(void)
 
 	cost_read("cost_match", cost, COST_MATCH);
 	report_add("\n## Matching\n\n"
-		   "Instructions of `lib/match`, which nothing uses yet: to post a receive of an "
+		   "Instructions of `lib/match`: to post a receive of an "
 		   "exact tag from any\n"
 		   "source and to find it for a message; to keep a message for which there is no "
 		   "receive; to find\n"

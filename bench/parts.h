@@ -12,6 +12,7 @@ void part_open(void);
 void part_cache(void);
 void part_demand(void);
 void part_match(void);
+void part_message(void);
 void part_discover(void);
 void part_register(struct lanes *lanes);
 void part_alive(struct lanes *lanes);

@@ -76,6 +76,8 @@
 /* Frames that a sender may have on the way: at first, and if it uses them up. */
 #define MRF_WINDOW_FIRST 8
 #define MRF_WINDOW_MAX 64
+/* A line over which nothing comes for so long is silent (ep/msg/silent.h). */
+#define MRF_SILENT_MS 1000
 /* Receives that an endpoint has posted at most. */
 #define MRF_RECVS 1048576
 /* How long nobody polls until the agent takes messages in itself. */

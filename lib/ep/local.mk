@@ -38,6 +38,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/msg/duty.c \
 	lib/ep/msg/duty.h \
 	lib/ep/msg/inbox.c \
+	lib/ep/msg/silent.c \
+	lib/ep/msg/lost.c \
 	lib/ep/msg/inbox.h \
 	lib/ep/msg/label.c \
 	lib/ep/msg/label.h \

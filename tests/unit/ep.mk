@@ -49,6 +49,7 @@ unit_programs += \
 	tests/unit/t_msg \
 	tests/unit/t_tagged \
 	tests/unit/t_msg_again \
+	tests/unit/t_lost \
 	tests/unit/t_never \
 	tests/unit/t_stack \
 	tests/unit/t_silent \
@@ -97,6 +98,9 @@ tests_unit_t_tagged_SOURCES = tests/unit/t_tagged.c $(EP_FIXTURE)
 tests_unit_t_tagged_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_lost_SOURCES = tests/unit/t_lost.c $(EP_FIXTURE)
+tests_unit_t_lost_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_lost_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 tests_unit_t_msg_again_SOURCES = tests/unit/t_msg_again.c $(EP_FIXTURE)
 tests_unit_t_msg_again_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_again_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_inlet_end

@@ -134,6 +134,8 @@ static void slot_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
 		return;
 	}
 	inlet->heard = true;
+	inlet->last = slot->posting;
+	slot->posting = 0;
 	ret = take_frame_locked(inlet, slot, wc->byte_len);
 	if (mrf_likely(!ret))
 		return;

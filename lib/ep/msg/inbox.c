@@ -3,6 +3,7 @@
 #include "contract/budget.h"
 #include "ep/model/ep.h"
 #include "ep/msg/inbox.h"
+#include "ep/msg/lost.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
 #include "verbs/vqp.h"
@@ -87,6 +88,7 @@ void mrf_inbox_tell_locked(struct mrf_inbox *inbox)
 	struct mrf_list *node;
 
 	mrf_lock_held(&inbox->ep->lock);
+	mrf_lost_again_locked(inbox);
 	/* Senders wait until the application has received some of what is kept. */
 	if (inbox->kept > inbox->keep_max)
 		return;

@@ -60,8 +60,12 @@ struct mrf_inlet {
 	bool noting;	      /* one is on the way */
 	bool known;	      /* its initiator had a line before */
 	bool heard;	      /* something has come over it */
+	uint64_t last;	      /* number of the slot that came back last over it: lost.h */
+	uint64_t seen;	      /* last, when it was looked at: silent.h */
+	bool silent;	      /* nothing had come since the look before */
 	void *owner;	      /* who has opened it, for inbox->cut */
 	int wrong;	      /* -FI_E*: its initiator breaks the protocol, and is cut off */
+	bool closing;	      /* it has done nothing wrong, but others need what it may hold */
 };
 
 struct mrf_inbox {
@@ -82,8 +86,12 @@ struct mrf_inbox {
 	struct mrf_vcq *vcq; /* NULL before the first line, ours or a peer's */
 	unsigned places;     /* in it, of lines */
 	struct mrf_slots slots;
-	bool growing;		 /* the agent is to make more */
-	struct mrf_idmap by_qpn; /* struct mrf_inlet */
+	bool growing;		  /* the agent is to make more */
+	uint64_t ended;		  /* the highest mrf_inlet.last of lines that have ended: lost.h */
+	uint64_t waits;		  /* number of the oldest slot that waits for a line, */
+	struct mrf_inlet *holder; /* and a line that may hold it; NULL: none waits */
+	int64_t looked;		  /* mrf_now_ms() when it was last looked which lines are silent */
+	struct mrf_idmap by_qpn;  /* struct mrf_inlet */
 	struct mrf_list inlets;
 	struct mrf_inlet *last; /* of the last frame, and most likely of the next */
 	unsigned windows;	/* the sum of all inlets' */
@@ -92,7 +100,7 @@ struct mrf_inbox {
 	uint64_t labelled; /* mrf_av_changes when the origins' labels were looked up */
 	unsigned norigins;
 
-	struct mrf_kick kick; /* the agent is to look for inlets to cut off, and at growing */
+	struct mrf_kick kick; /* the agent is to look at: inlets to cut off or close, growing */
 	void (*cut)(
 		struct mrf_inlet *inlet); /* called for each of them by the agent, no lock held */
 	struct mrf_timer watch;		  /* agent thread: duty.h */

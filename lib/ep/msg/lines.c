@@ -10,7 +10,9 @@
 #include "ep/msg/duty.h"
 #include "ep/msg/label.h"
 #include "ep/msg/lines.h"
+#include "ep/msg/lost.h"
 #include "ep/msg/recv.h"
+#include "ep/msg/silent.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
 #include "verbs/vdev.h"
@@ -172,6 +174,7 @@ static int show_inlet(struct mrf_inlet *inlet, struct mrf_vconn *vconn,
 		ret = mrf_idmap_insert(&inbox->by_qpn, inlet->qpn, inlet);
 	if (!ret) {
 		inlet->vconn = vconn;
+		mrf_lost_begin_locked(inlet);
 		mrf_list_add_tail(&inlet->node, &inbox->inlets);
 		begin_window_locked(inlet);
 	}
@@ -216,6 +219,7 @@ int mrf_inlet_open(struct mrf_inbox *inbox, struct mrf_vconn *vconn, const struc
 	if (!inlet)
 		return -FI_ENOMEM;
 	inlet->inbox = inbox;
+	inlet->seen = MRF_SILENT_UNSEEN;
 	mrf_list_init(&inlet->due);
 	*full = MRF_FULL_CQ;
 	ret = mrf_inbox_take_places(inbox);
@@ -288,6 +292,7 @@ static void forget_inlet_locked(struct mrf_inlet *inlet)
 	mrf_list_del(&origin->node);
 	mrf_list_add_tail(&origin->node, &inbox->origins);
 	forget_oldest_locked(inbox);
+	mrf_lost_end_locked(inlet);
 }
 
 void mrf_inlet_end(struct mrf_inlet *inlet)
@@ -306,7 +311,8 @@ void mrf_inlet_end(struct mrf_inlet *inlet)
 
 /* --- the agent looks ------------------------------------------------------------------ */
 
-static struct mrf_inlet *wrong_one(struct mrf_inbox *inbox)
+/* One that is to be cut off, or closed. */
+static struct mrf_inlet *bad_one(struct mrf_inbox *inbox)
 {
 	struct mrf_inlet *found = NULL;
 
@@ -314,7 +320,7 @@ static struct mrf_inlet *wrong_one(struct mrf_inbox *inbox)
 	mrf_list_each (node, &inbox->inlets) {
 		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
 
-		if (inlet->wrong && inlet->vconn)
+		if ((inlet->wrong || inlet->closing) && inlet->vconn)
 			found = inlet;
 	}
 	mrf_lock_release(&inbox->ep->lock);
@@ -353,7 +359,7 @@ static void looked_at(struct mrf_kick *kick)
 	struct mrf_inbox *inbox = mrf_container_of(kick, struct mrf_inbox, kick);
 	struct mrf_inlet *inlet;
 
-	while ((inlet = wrong_one(inbox))) {
+	while ((inlet = bad_one(inbox))) {
 		mrf_inlet_shut(inlet);
 		inbox->cut(inlet);
 	}

@@ -73,6 +73,7 @@ void mrf_shared_post(struct mrf_slots *slots, struct mrf_slot *slot)
 			       .len = MRF_LINE_SLOT,
 			       .lkey = slot->lkey };
 
+	slot->posting = ++slots->postings;
 	if (mrf_unlikely(mrf_vsrq_post(slots->srq, slot_id(slot->number), &sge)))
 		mrf_info(FI_LOG_EP_DATA, "the device takes no receive for messages any more");
 }
@@ -86,6 +87,42 @@ void mrf_shared_add(struct mrf_slots *slots, struct mrf_slots_chunk *chunk)
 		chunk->slot[i].number = slots->count++;
 		mrf_shared_post(slots, &chunk->slot[i]);
 	}
+}
+
+/* --- those that do not come back ----------------------------------------------------- */
+
+static struct mrf_slot *numbered_slot(const struct mrf_slots *slots, unsigned number)
+{
+	return mrf_slots_find(slots, slot_id(number));
+}
+
+static bool is_out_before(const struct mrf_slot *slot, uint64_t posting)
+{
+	return slot->posting && slot->posting < posting;
+}
+
+void mrf_shared_post_before(struct mrf_slots *slots, uint64_t posting)
+{
+	unsigned i;
+
+	for (i = 0; i < slots->count; i++) {
+		if (is_out_before(numbered_slot(slots, i), posting))
+			mrf_shared_post(slots, numbered_slot(slots, i));
+	}
+}
+
+unsigned mrf_shared_out_before(const struct mrf_slots *slots, uint64_t posting, uint64_t *oldest)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < slots->count; i++) {
+		const struct mrf_slot *slot = numbered_slot(slots, i);
+
+		if (!is_out_before(slot, posting))
+			continue;
+		*oldest = n++ ? mrf_min(*oldest, slot->posting) : slot->posting;
+	}
+	return n;
 }
 
 /* --- all of them --------------------------------------------------------------------- */

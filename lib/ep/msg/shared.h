@@ -28,12 +28,14 @@ struct mrf_slot {
 	uint8_t *bytes;		    /* MRF_LINE_SLOT of them */
 	uint32_t lkey;
 	unsigned number;
+	uint64_t posting; /* number of its posting, from 1 on; 0: it has come back */
 };
 
 struct mrf_slots {
 	struct mrf_vpd *pd;
 	struct mrf_vsrq *srq; /* NULL: not open */
 	unsigned count, max;
+	uint64_t postings; /* so far */
 	struct mrf_slots_chunk *chunk[MRF_SLOTS_MAX / MRF_SLOTS_CHUNK];
 };
 
@@ -57,6 +59,10 @@ int mrf_slots_make(const struct mrf_slots *slots, struct mrf_slots_chunk **chunk
 void mrf_shared_add(struct mrf_slots *slots, struct mrf_slots_chunk *chunk);
 /* Posts one again. Its queue has room for all, so only a lost device refuses it. */
 void mrf_shared_post(struct mrf_slots *slots, struct mrf_slot *slot);
+/* Posts those again that have not come back, and whose number is below this one: lost.h. */
+void mrf_shared_post_before(struct mrf_slots *slots, uint64_t posting);
+/* How many there are. *oldest: the lowest number of these, if there are any. */
+unsigned mrf_shared_out_before(const struct mrf_slots *slots, uint64_t posting, uint64_t *oldest);
 
 /* --- the ids of their work requests, which no connection has ------------------------- */
 

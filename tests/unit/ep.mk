@@ -50,6 +50,7 @@ unit_programs += \
 	tests/unit/t_tagged \
 	tests/unit/t_msg_again \
 	tests/unit/t_lost \
+	tests/unit/t_inbox \
 	tests/unit/t_never \
 	tests/unit/t_stack \
 	tests/unit/t_silent \
@@ -98,6 +99,8 @@ tests_unit_t_tagged_SOURCES = tests/unit/t_tagged.c $(EP_FIXTURE)
 tests_unit_t_tagged_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_inbox_SOURCES = tests/unit/t_inbox.c $(EP_FIXTURE)
+tests_unit_t_inbox_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_SOURCES = tests/unit/t_lost.c $(EP_FIXTURE)
 tests_unit_t_lost_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc

@@ -467,7 +467,7 @@ static bool inbox_right_locked(const struct mrf_inbox *inbox)
 	mrf_list_each (node, &inbox->inlets) {
 		const struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
 
-		windows += inlet->origin->window;
+		windows += inlet->counts ? inlet->origin->window : 0;
 	}
 	mrf_list_each (node, &inbox->origins) {
 		if (mrf_list_entry(node, struct mrf_origin, node)->held)

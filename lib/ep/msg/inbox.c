@@ -4,6 +4,7 @@
 #include "ep/model/ep.h"
 #include "ep/msg/inbox.h"
 #include "ep/msg/lost.h"
+#include "ep/msg/silent.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
 #include "verbs/vqp.h"
@@ -17,20 +18,81 @@ void mrf_inbox_ask_for_slots_locked(struct mrf_inbox *inbox)
 	mrf_agent_kick(inbox->ep->agent, &inbox->kick);
 }
 
-/* It doubles for a sender that uses it up, where the slots suffice. */
-static void widen_window_locked(struct mrf_inbox *inbox, struct mrf_origin *origin)
-{
-	uint32_t more = mrf_min(origin->window, MRF_WINDOW_MAX - origin->window);
+/* --- windows -------------------------------------------------------------------------- */
 
-	if (!origin->used_up || !more)
-		return;
-	inbox->windows += more;
-	mrf_inbox_ask_for_slots_locked(inbox);
-	if (inbox->windows <= inbox->slots.count)
-		origin->window += more;
-	else
-		inbox->windows -= more;
+static bool windows_fit(const struct mrf_inbox *inbox)
+{
+	return inbox->windows <= inbox->slots.count;
 }
+
+static void set_window_locked(struct mrf_inlet *inlet, uint32_t window)
+{
+	if (inlet->counts)
+		inlet->inbox->windows += window - inlet->origin->window;
+	inlet->origin->window = window;
+}
+
+void mrf_inbox_count_window_locked(struct mrf_inlet *inlet, bool counts)
+{
+	struct mrf_inbox *inbox = inlet->inbox;
+
+	mrf_lock_held(&inbox->ep->lock);
+	if (inlet->counts == counts)
+		return;
+	inlet->counts = counts;
+	inbox->windows += counts ? inlet->origin->window : -inlet->origin->window;
+}
+
+/* What it was allowed to send, it may have sent: the limit stays. */
+static void take_back_locked(struct mrf_inlet *inlet)
+{
+	mrf_inbox_count_window_locked(inlet, false);
+	if (inlet->origin->window == MRF_WINDOW_FIRST)
+		return;
+	set_window_locked(inlet, MRF_WINDOW_FIRST);
+	inlet->origin->smaller = true;
+	inlet->origin->used_up = false;
+	mrf_inbox_owe_locked(inlet);
+}
+
+static void take_back_from_silent_locked(struct mrf_inbox *inbox)
+{
+	if (!mrf_silent_look_locked(inbox))
+		return;
+	mrf_list_each (node, &inbox->inlets) {
+		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
+
+		if (mrf_silent(inlet))
+			take_back_locked(inlet);
+	}
+}
+
+/*
+ * It doubles for a sender that uses it up, if there is a slot for each frame of all windows. If not,
+ * silent lines give up theirs; and if there are too few slots even so, and will not be more, each
+ * line falls back to the first window as soon as it is told of it.
+ */
+static void fit_window_locked(struct mrf_inlet *inlet)
+{
+	struct mrf_inbox *inbox = inlet->inbox;
+	struct mrf_origin *origin = inlet->origin;
+	uint32_t before = origin->window;
+
+	if (!mrf_silent(inlet))
+		mrf_inbox_count_window_locked(inlet, true);
+	if (origin->used_up)
+		set_window_locked(inlet, mrf_min(2 * before, (uint32_t)MRF_WINDOW_MAX));
+	if (windows_fit(inbox))
+		return;
+	mrf_inbox_ask_for_slots_locked(inbox);
+	take_back_from_silent_locked(inbox);
+	if (!windows_fit(inbox))
+		set_window_locked(inlet, before);
+	if (!windows_fit(inbox) && inbox->slots.count >= inbox->slots.max)
+		set_window_locked(inlet, MRF_WINDOW_FIRST);
+}
+
+/* --- notes ---------------------------------------------------------------------------- */
 
 static int post_note_locked(const struct mrf_inlet *inlet, uint64_t taken)
 {
@@ -51,13 +113,17 @@ static uint64_t taken_of(const struct mrf_origin *origin)
 	return origin->next - origin->held;
 }
 
-/* Half of the window has been taken, or there was none. False: not yet, or a note is on the way. */
+/*
+ * Half of the window has been taken, or there was none, or it has become smaller. False: not yet, or
+ * a note is on the way.
+ */
 static bool is_due(const struct mrf_inlet *inlet)
 {
 	const struct mrf_origin *origin = inlet->origin;
 
 	return inlet->vconn && !inlet->noting && !inlet->wrong &&
-	       (origin->shut || (int64_t)(taken_of(origin) - origin->told) >= origin->window / 2);
+	       (origin->shut || origin->smaller ||
+		(int64_t)(taken_of(origin) - origin->told) >= origin->window / 2);
 }
 
 void mrf_inbox_owe_locked(struct mrf_inlet *inlet)
@@ -74,11 +140,11 @@ static void tell_one_locked(struct mrf_inlet *inlet)
 
 	if (!is_due(inlet))
 		return;
-	widen_window_locked(inlet->inbox, origin);
+	fit_window_locked(inlet);
 	/* If it cannot be sent, the connection is breaking. */
 	inlet->noting = !post_note_locked(inlet, taken);
 	origin->told = taken;
-	origin->shut = false;
+	origin->shut = origin->smaller = false;
 	origin->limit = mrf_max(origin->limit, taken + origin->window);
 	origin->used_up = false;
 }
@@ -95,6 +161,8 @@ void mrf_inbox_tell_locked(struct mrf_inbox *inbox)
 	while ((node = mrf_list_pop(&inbox->due)))
 		tell_one_locked(mrf_list_entry(node, struct mrf_inlet, due));
 }
+
+/* --- what is taken -------------------------------------------------------------------- */
 
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message)
 {

@@ -46,6 +46,7 @@ struct mrf_origin {
 	unsigned kept;	     /* messages of it that are unexpected, claimed or late */
 	uint32_t window;
 	bool shut;    /* it may send nothing before it is told otherwise */
+	bool smaller; /* its window has become smaller, and it was not told yet */
 	bool used_up; /* it has sent all that it may, since it was told */
 };
 
@@ -63,6 +64,7 @@ struct mrf_inlet {
 	uint64_t last;	      /* number of the slot that came back last over it: lost.h */
 	uint64_t seen;	      /* last, when it was looked at: silent.h */
 	bool silent;	      /* nothing had come since the look before */
+	bool counts;	      /* its window is part of inbox->windows */
 	void *owner;	      /* who has opened it, for inbox->cut */
 	int wrong;	      /* -FI_E*: its initiator breaks the protocol, and is cut off */
 	bool closing;	      /* it has done nothing wrong, but others need what it may hold */
@@ -94,7 +96,7 @@ struct mrf_inbox {
 	struct mrf_idmap by_qpn;  /* struct mrf_inlet */
 	struct mrf_list inlets;
 	struct mrf_inlet *last; /* of the last frame, and most likely of the next */
-	unsigned windows;	/* the sum of all inlets' */
+	unsigned windows;	/* the sum of those of lines that were not silent lately */
 	struct mrf_list due;	/* struct mrf_inlet.due */
 	struct mrf_list origins;
 	uint64_t labelled; /* mrf_av_changes when the origins' labels were looked up */
@@ -122,6 +124,8 @@ void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox);
 /* This one has to be told, as soon as half of its window has been taken. */
 void mrf_inbox_owe_locked(struct mrf_inlet *inlet);
+/* Is the window of the inlet part of the sum from now on? */
+void mrf_inbox_count_window_locked(struct mrf_inlet *inlet, bool counts);
 /* The agent makes more slots if windows need them. */
 void mrf_inbox_ask_for_slots_locked(struct mrf_inbox *inbox);
 /* The slot is no longer needed. */

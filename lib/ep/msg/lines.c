@@ -134,9 +134,9 @@ static void begin_window_locked(struct mrf_inlet *inlet)
 	origin->told = origin->next;
 	origin->shut = inlet->inbox->kept > inlet->inbox->keep_max;
 	origin->limit = origin->next + (origin->shut ? 0 : origin->window);
-	origin->used_up = false;
+	origin->used_up = origin->smaller = false;
 	mrf_inbox_owe_locked(inlet);
-	inlet->inbox->windows += origin->window;
+	mrf_inbox_count_window_locked(inlet, true);
 	mrf_inbox_ask_for_slots_locked(inlet->inbox);
 }
 
@@ -287,7 +287,7 @@ static void forget_inlet_locked(struct mrf_inlet *inlet)
 		inbox->last = NULL;
 	mrf_list_del(&inlet->node);
 	mrf_list_del(&inlet->due);
-	inbox->windows -= origin->window;
+	mrf_inbox_count_window_locked(inlet, false);
 	origin->inlet = NULL;
 	mrf_list_del(&origin->node);
 	mrf_list_add_tail(&origin->node, &inbox->origins);

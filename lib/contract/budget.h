@@ -78,6 +78,8 @@
 #define MRF_WINDOW_MAX 64
 /* A line over which nothing comes for so long is silent (ep/msg/silent.h). */
 #define MRF_SILENT_MS 1000
+/* A sender that has broken the protocol gets no other line for so long. */
+#define MRF_BARRED_MS 1000
 /* Receives that an endpoint has posted at most. */
 #define MRF_RECVS 1048576
 /* How long nobody polls until the agent takes messages in itself. */

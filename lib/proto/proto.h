@@ -123,7 +123,8 @@ enum mrf_refuse_reason {
 	MRF_REFUSE_RESOURCES = 3,
 	MRF_REFUSE_CHALLENGE = 4, /* proof of the key is required: struct mrf_challenge */
 	MRF_REFUSE_KEY = 5,	  /* the initiator has another key */
-	MRF_REFUSE_MESSAGES = 6	  /* the endpoint takes no messages */
+	MRF_REFUSE_MESSAGES = 6,  /* the endpoint takes no messages */
+	MRF_REFUSE_BARRED = 7	  /* the last line broke the protocol, a moment ago */
 };
 
 /* With MRF_REFUSE_RESOURCES: the limit that was met at the target. */

@@ -191,6 +191,7 @@ REJECT(rejected_version, MRF_REFUSE_VERSION)
 REJECT(rejected_closing, MRF_REFUSE_CLOSING)
 REJECT(rejected_full, MRF_REFUSE_RESOURCES)
 REJECT(rejected_key, MRF_REFUSE_KEY)
+REJECT(rejected_barred, MRF_REFUSE_BARRED)
 REJECT(rejected_strangely, (enum mrf_refuse_reason)99)
 REJECT(rejected_by_half_a_challenge, MRF_REFUSE_CHALLENGE)
 
@@ -280,6 +281,7 @@ static const struct happening happenings[] = {
 	{ "the target closes", rejected_closing, ".LRIPCCCC", NULL, 0, false },
 	{ "no room", rejected_full, ".LRPPCCCC", NULL, 0, false },
 	{ "another key", rejected_key, ".LRIPCCCC", NULL, 0, false },
+	{ "barred", rejected_barred, ".LRIPCCCC", NULL, 0, false },
 	{ "a reason from the future", rejected_strangely, ".LRIPCCCC", NULL, 0, false },
 	{ "half a challenge", rejected_by_half_a_challenge, ".LRIPCCCC", NULL, 0, true },
 	{ "a challenge", challenged, ".LRLPCCCC", NULL, 0, true },

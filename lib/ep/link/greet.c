@@ -101,6 +101,11 @@ static void why_refused(uint32_t reason, struct mrf_why *why)
 			    "the endpoint there takes no messages: it was opened without FI_MSG or "
 			    "FI_RECV");
 		return;
+	case MRF_REFUSE_BARRED:
+		mrf_why_set(why, FI_ECONNABORTED, 4330,
+			    "the endpoint there has closed the last connection, because what came "
+			    "over it was no message, not the next one, or one too many");
+		return;
 	case MRF_REFUSE_RESOURCES: /* whoever gets these two acts on them first */
 	case MRF_REFUSE_CHALLENGE:
 		break;

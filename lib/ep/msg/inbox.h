@@ -45,9 +45,10 @@ struct mrf_origin {
 	unsigned held;	     /* of those that have come, whose slot is not posted again */
 	unsigned kept;	     /* messages of it that are unexpected, claimed or late */
 	uint32_t window;
-	bool shut;    /* it may send nothing before it is told otherwise */
-	bool smaller; /* its window has become smaller, and it was not told yet */
-	bool used_up; /* it has sent all that it may, since it was told */
+	bool shut;	/* it may send nothing before it is told otherwise */
+	int64_t barred; /* mrf_now_ms() until which it gets no line, because it broke the protocol */
+	bool smaller;	/* its window has become smaller, and it was not told yet */
+	bool used_up;	/* it has sent all that it may, since it was told */
 };
 
 /* The end of a line that a peer has dialled. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/param.h"
 #include "contract/budget.h"
@@ -98,6 +99,18 @@ static void forget_oldest_locked(struct mrf_inbox *inbox)
 		if (!origin->inlet && !origin->held && !origin->kept)
 			forget_origin_locked(inbox, origin);
 	}
+}
+
+bool mrf_inbox_bars(struct mrf_inbox *inbox, uint64_t ticket)
+{
+	const struct mrf_origin *origin;
+	bool bars;
+
+	mrf_lock_take(&inbox->ep->lock);
+	origin = find_origin_locked(inbox, ticket);
+	bars = origin && ((origin->inlet && origin->inlet->wrong) || mrf_now_ms() < origin->barred);
+	mrf_lock_release(&inbox->ep->lock);
+	return bars;
 }
 
 /* NULL: there is no memory. */
@@ -272,6 +285,8 @@ bool mrf_inlet_heard(struct mrf_inlet *inlet)
 void mrf_inlet_shut(struct mrf_inlet *inlet)
 {
 	mrf_lock_take(&inlet->inbox->ep->lock);
+	if (inlet->wrong && inlet->vconn)
+		inlet->origin->barred = mrf_now_ms() + MRF_BARRED_MS;
 	inlet->vconn = NULL;
 	mrf_list_del(&inlet->due);
 	mrf_lock_release(&inlet->inbox->ep->lock);

@@ -29,9 +29,14 @@ void mrf_inbox_give_places(struct mrf_inbox *inbox);
  */
 int mrf_inlet_open(struct mrf_inbox *inbox, struct mrf_vconn *vconn, const struct mrf_hello *hello,
 		   enum mrf_full *full, struct mrf_inlet **inlet);
+/* Was the last line of this ticket cut off a moment ago? Then there is no other one yet. */
+bool mrf_inbox_bars(struct mrf_inbox *inbox, uint64_t ticket);
 /* Says in the welcome what its initiator has to know. */
 void mrf_inlet_welcome(const struct mrf_inlet *inlet, struct mrf_welcome *welcome);
-/* Nothing is sent over it any more: its connection may be closed. */
+/*
+ * Nothing is sent over it any more: its connection may be closed. If it is cut off, its initiator is
+ * barred from now on.
+ */
 void mrf_inlet_shut(struct mrf_inlet *inlet);
 /* Its connection is closed: what has come over it is taken in. Frees it. */
 void mrf_inlet_end(struct mrf_inlet *inlet);

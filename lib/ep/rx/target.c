@@ -481,9 +481,23 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 	mrf_passive_admit(passive);
 }
 
+/* May it have the connection that it asks for? If not, *reason says why. */
+static bool lets_in(const struct mrf_ep *ep, const struct mrf_hello *hello,
+		    enum mrf_refuse_reason *reason)
+{
+	if (!is_line(hello))
+		return true;
+	*reason = MRF_REFUSE_MESSAGES;
+	if (!ep->inbox || !(ep->caps & FI_RECV))
+		return false;
+	*reason = MRF_REFUSE_BARRED;
+	return !mrf_inbox_bars(ep->inbox, hello->ticket);
+}
+
 void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 {
 	uint8_t data[MRF_PROTO_CHALLENGE_LEN];
+	enum mrf_refuse_reason reason;
 	struct mrf_auth_talk talk;
 	struct mrf_hello hello;
 
@@ -496,10 +510,10 @@ void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event)
 	}
 	switch (mrf_greet_check(ep, &hello, event->qpn, &talk)) {
 	case MRF_GREET_OK:
-		if (is_line(&hello) && !(ep->inbox && ep->caps & FI_RECV))
-			reject(event->incoming, data, mrf_refuse_encode(MRF_REFUSE_MESSAGES, data));
-		else
+		if (lets_in(ep, &hello, &reason))
 			take_in(ep, event->incoming, &hello, &talk);
+		else
+			reject(event->incoming, data, mrf_refuse_encode(reason, data));
 		break;
 	case MRF_GREET_CHALLENGE:
 		reject(event->incoming, data, mrf_greet_challenge(ep, data));

@@ -373,12 +373,13 @@ static ssize_t about(uint64_t flags, uint64_t tag, uint64_t ignore, void *contex
 	return fi_trecvmsg(b.ep, &msg, flags);
 }
 
-static void want_nothing(void *context)
+static void want_nothing(void *context, uint64_t tag)
 {
 	struct fi_cq_err_entry e = { 0 };
 
 	ck_assert_int_eq(next_err(&b, &e), FI_ENOMSG);
 	ck_assert_ptr_eq(e.op_context, context);
+	ck_assert_uint_eq(e.tag, tag);
 	ck_assert_int_eq(e.prov_errno, 4328);
 }
 
@@ -399,17 +400,34 @@ START_TEST(peeking_takes_nothing)
 
 	nodes_open(0);
 	ck_assert_int_eq(about(FI_PEEK, 7, 0, &x, NULL), 0);
-	want_nothing(&x);
+	want_nothing(&x, 7);
 	send_tag(0, 7);
 	want_soon(has_come(1));
 	ck_assert_int_eq(about(FI_PEEK, 7, 0, &x, NULL), 0);
 	want_seen(&x, FI_PEEK, 7);
 	ck_assert_int_eq(about(FI_PEEK, 8, 0, &x, NULL), 0);
-	want_nothing(&x);
+	want_nothing(&x, 8);
 	ck_assert_int_eq(about(FI_PEEK, 0, UINT64_MAX, &x, NULL), 0);
 	want_seen(&x, FI_PEEK, 7);
 	recv_tag(0, 7, 0, FI_ADDR_UNSPEC);
 	want_got(0, 0, 7);
+	nodes_close();
+}
+END_TEST
+
+/* A program that only peeks never finds the queue empty, so that reading it polls nothing. */
+START_TEST(peeking_takes_in_what_has_come)
+{
+	struct fi_context x;
+
+	nodes_open(0);
+	for (unsigned i = 0; i < 16; i++) {
+		/* The agent leaves it to this thread for some milliseconds. */
+		fi_cq_read(b.cq, NULL, 0);
+		send_tag(i, 7);
+		ck_assert_int_eq(about(FI_PEEK | FI_DISCARD, 7, 0, &x, NULL), 0);
+		want_seen(&x, FI_PEEK, 7);
+	}
 	nodes_close();
 }
 END_TEST
@@ -452,7 +470,7 @@ START_TEST(discarded_messages_are_gone)
 	want_seen(&x, FI_CLAIM, 7);
 	ck_assert_int_eq(about(FI_CLAIM | FI_DISCARD, 7, 0, &x, NULL), -FI_EINVAL);
 	ck_assert_int_eq(about(FI_PEEK, 7, 0, &x, NULL), 0);
-	want_nothing(&x);
+	want_nothing(&x, 7);
 	ck_assert_uint_eq(node_ep(&b)->inbox->kept, 0);
 	nodes_close();
 }
@@ -536,6 +554,7 @@ static TCase *tcase_tagged(void)
 	tcase_add_test(tc, a_sender_that_is_removed_is_a_stranger);
 	tcase_add_test(tc, a_stranger_is_told_by_its_address);
 	tcase_add_test(tc, peeking_takes_nothing);
+	tcase_add_test(tc, peeking_takes_in_what_has_come);
 	tcase_add_test(tc, a_claimed_message_is_for_its_context);
 	tcase_add_test(tc, discarded_messages_are_gone);
 	tcase_add_test(tc, flags_that_make_no_sense_are_refused);

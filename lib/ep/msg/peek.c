@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 #include "ep/model/ep.h"
+#include "ep/msg/arrive.h"
 #include "ep/msg/deliver.h"
 #include "ep/msg/peek.h"
 
@@ -15,8 +16,10 @@ static struct mrf_comp comp_of(const struct mrf_ep *ep, const struct mrf_recv_re
 				 .flags = (req->tagged ? FI_TAGGED : FI_MSG) | FI_RECV | flags,
 				 .src_addr = FI_ADDR_NOTAVAIL };
 
-	if (!message)
+	if (!message) {
+		comp.tag = req->tag;
 		return comp;
+	}
 	comp.src_addr = mrf_deliver_source(ep, message);
 	comp.len = message->len;
 	comp.tag = message->tag;
@@ -64,10 +67,25 @@ static void peek_locked(struct mrf_ep *ep, const struct mrf_recv_req *req, uint6
 	}
 }
 
+/*
+ * A program that peeks in a loop finds an entry whenever it reads the queue, and reading polls only
+ * when the queue is empty. So peeking has to take in what has come.
+ */
+static void catch_up_locked(struct mrf_ep *ep)
+{
+	if (!ep->lines)
+		return;
+	ep->lines->polled = true;
+	mrf_arrive_poll_locked(ep->lines);
+}
+
 void mrf_peek(struct mrf_ep *ep, const struct mrf_recv_req *req, uint64_t flags)
 {
 	mrf_lock_take(&ep->lock);
+	catch_up_locked(ep);
 	peek_locked(ep, req, flags);
+	if (mrf_deliver_has_late_locked(ep->inbox))
+		mrf_deliver_late_locked(ep->inbox);
 	mrf_lock_release(&ep->lock);
 }
 

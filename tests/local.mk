@@ -5,6 +5,7 @@ if HAVE_CHECK
 include tests/unit/local.mk
 endif
 include tests/func/local.mk
+include tests/patterns/local.mk
 include tests/model/local.mk
 include tests/api/local.mk
 TESTS += $(unit_programs)

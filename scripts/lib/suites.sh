@@ -328,7 +328,7 @@ suite_rxe() {
 
 suite_rxe-6.1() {
 	seed 1
-	suite_rxe 6.1 kinds device hammer srq changes
+	suite_rxe 6.1 kinds device hammer patterns srq changes
 }
 
 suite_rxe-6.1-rest() {
@@ -338,7 +338,7 @@ suite_rxe-6.1-rest() {
 
 suite_rxe-6.12() {
 	seed 2
-	suite_rxe 6.12 kinds odd srq changes
+	suite_rxe 6.12 kinds odd patterns srq changes
 }
 
 # On the newest kernel of Debian's backports: what kernels may do differently.
@@ -355,6 +355,8 @@ suite_hosts() {
 	export MRFAB_TEST_STRICT=1 MRFAB_FUNC_SHARE=quick
 	counts func-6.1 scripts/with-rxe "${on[@]}" 6.1 -- scripts/run-func --hosts
 	counts lost-6.1 scripts/with-rxe "${on[@]}" 6.1 -- build/main/tests/func/lost
+	counts patterns-6.1 scripts/with-rxe "${on[@]}" 6.1 -- build/main/tests/patterns/patterns --hosts \
+		rdm_pingpong rdm_tagged_pingpong rdm_multi_client unexpected_tagged bw mercury
 	counts rma-6.1 tests/api/run-examples build/main --hosts 2 --kernel 6.1 --timeout 120
 	counts commit-6.1 tests/runner/t_commit.sh build/main/tests/func/commit 6.1
 	counts func-6.12 scripts/with-rxe "${on[@]}" 6.12 -- \

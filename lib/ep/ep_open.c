@@ -375,6 +375,12 @@ static int cannot(int ret)
 			  mrf_limit_text(-ret));
 }
 
+static const struct mrf_inbox_calls inbox_calls = {
+	.heard = mrf_note_heard_locked,
+	.told = mrf_note_told_locked,
+	.cut = mrf_passive_cut,
+};
+
 int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
 {
 	struct mrf_domain *domain = mrf_domain_from_fid(fid);
@@ -408,7 +414,7 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	if (ret)
 		goto err_free;
 	if (ep->caps & MRF_CAPS_MSG_WHATS)
-		ret = mrf_inbox_new(ep, mrf_note_heard_locked, mrf_passive_cut);
+		ret = mrf_inbox_new(ep, &inbox_calls);
 	if (ret) {
 		ret = cannot(ret);
 		goto err_free;

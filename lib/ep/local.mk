@@ -38,20 +38,24 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/msg/duty.c \
 	lib/ep/msg/duty.h \
 	lib/ep/msg/inbox.c \
-	lib/ep/msg/silent.c \
-	lib/ep/msg/lost.c \
 	lib/ep/msg/inbox.h \
 	lib/ep/msg/label.c \
 	lib/ep/msg/label.h \
 	lib/ep/msg/lines.c \
 	lib/ep/msg/lines.h \
+	lib/ep/msg/lost.c \
+	lib/ep/msg/lost.h \
 	lib/ep/msg/message.h \
 	lib/ep/msg/peek.c \
 	lib/ep/msg/peek.h \
 	lib/ep/msg/recv.c \
 	lib/ep/msg/recv.h \
+	lib/ep/msg/reverse.c \
+	lib/ep/msg/reverse.h \
 	lib/ep/msg/shared.c \
 	lib/ep/msg/shared.h \
+	lib/ep/msg/silent.c \
+	lib/ep/msg/silent.h \
 	lib/ep/resolve/ask.c \
 	lib/ep/resolve/ask.h \
 	lib/ep/resolve/judge.c \

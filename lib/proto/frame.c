@@ -47,29 +47,37 @@ static bool flags_ok(uint32_t flags, uint32_t known)
 	return !(flags & ~known);
 }
 
+/* What follows the fixed part, if it is flagged. */
+static size_t extra_len(uint32_t flags)
+{
+	return (flags & MRF_FRAME_CQ_DATA ? 8u : 0) + (flags & MRF_FRAME_TAKEN ? 8u : 0);
+}
+
 size_t mrf_frame_message_encode(const struct mrf_frame_message *message, uint8_t *buf)
 {
-	bool longer = message->flags & MRF_FRAME_CQ_DATA;
-	size_t len = longer ? MRF_FRAME_MESSAGE_MAX : MRF_FRAME_MESSAGE_LEN;
+	size_t len = MRF_FRAME_MESSAGE_LEN + extra_len(message->flags);
 
 	put_head(buf, MRF_FRAME_MESSAGE, len);
 	put_fields(message, buf);
-	if (longer)
-		put64(buf + 24, message->cq_data);
+	if (message->flags & MRF_FRAME_CQ_DATA)
+		put64(buf + MRF_FRAME_MESSAGE_LEN, message->cq_data);
+	if (message->flags & MRF_FRAME_TAKEN)
+		put64(buf + len - 8, message->ticket);
 	return len;
 }
 
 int mrf_frame_message_decode(const uint8_t *buf, size_t len, struct mrf_frame_message *message)
 {
 	int ret = check_message(buf, len, MRF_FRAME_MESSAGE, MRF_FRAME_MESSAGE_LEN);
+	size_t known;
 
 	if (ret)
 		return ret;
-	if (!flags_ok(get32(buf + 4), MESSAGE_FLAGS))
-		return -FI_EINVAL;
-	if (get32(buf + 4) & MRF_FRAME_CQ_DATA && get16(buf + 2) < MRF_FRAME_MESSAGE_MAX)
+	known = MRF_FRAME_MESSAGE_LEN + extra_len(get32(buf + 4));
+	if (!flags_ok(get32(buf + 4), MESSAGE_FLAGS) || get16(buf + 2) < known)
 		return -FI_EINVAL;
 	get_fields(buf, message);
+	message->ticket = message->flags & MRF_FRAME_TAKEN ? get64(buf + known - 8) : 0;
 	message->data = buf + get16(buf + 2);
 	message->data_len = len - get16(buf + 2);
 	return 0;
@@ -93,12 +101,17 @@ static struct mrf_frame_bulk get_bulk(const uint8_t *buf)
 
 size_t mrf_frame_offer_encode(const struct mrf_frame_offer *offer, uint8_t *buf)
 {
-	put_head(buf, MRF_FRAME_OFFER, MRF_FRAME_OFFER_LEN);
+	bool longer = offer->message.flags & MRF_FRAME_TAKEN;
+	size_t len = longer ? MRF_FRAME_OFFER_MAX : MRF_FRAME_OFFER_LEN;
+
+	put_head(buf, MRF_FRAME_OFFER, len);
 	put_fields(&offer->message, buf);
 	put64(buf + 24, offer->message.flags & MRF_FRAME_CQ_DATA ? offer->message.cq_data : 0);
 	put64(buf + 32, offer->length);
 	put_bulk(buf + 40, &offer->bulk, 0);
-	return MRF_FRAME_OFFER_LEN;
+	if (longer)
+		put64(buf + MRF_FRAME_OFFER_LEN, offer->message.ticket);
+	return len;
 }
 
 int mrf_frame_offer_decode(const uint8_t *buf, size_t len, struct mrf_frame_offer *offer)
@@ -111,6 +124,11 @@ int mrf_frame_offer_decode(const uint8_t *buf, size_t len, struct mrf_frame_offe
 	get_fields(buf, &got.message);
 	got.length = get64(buf + 32);
 	got.bulk = get_bulk(buf + 40);
+	if (got.message.flags & MRF_FRAME_TAKEN) {
+		if (get16(buf + 2) < MRF_FRAME_OFFER_MAX)
+			return -FI_EINVAL;
+		got.message.ticket = get64(buf + MRF_FRAME_OFFER_LEN);
+	}
 	if (!flags_ok(got.message.flags, MESSAGE_FLAGS) || get32(buf + 40) > LOW24 ||
 	    got.length > MRF_FRAME_MAX_LENGTH || got.bulk.psn > LOW24)
 		return -FI_EINVAL;

@@ -7,10 +7,12 @@
  * bounds and fail as those of proto.h do.
  *
  *	type         bytes      from       after the head
- *	14 message   24 or 32   initiator  4 flags, 8 number, 12 taken, 16 tag,
- *	                                   24 CQ data if they are flagged; then data
- *	15 offer     48         initiator  the same with 24 CQ data in any case,
- *	                                   32 length, 40 bulk queue pair, 44 its PSN
+ *	14 message   24 to 40   initiator  4 flags, 8 number, 12 taken, 16 tag; CQ data
+ *	                                   (8 bytes) and the ticket of taken (8), if
+ *	                                   they are flagged; then data
+ *	15 offer     48 or 56   initiator  the same with 24 CQ data in any case,
+ *	                                   32 length, 40 bulk queue pair, 44 its PSN,
+ *	                                   48 the ticket of taken, if it is flagged
  *	16 grant     32         target     4 length, 8 number of the offer, 16 offset,
  *	                                   24 bulk queue pair; its upper byte: flags,
  *	                                   28 its PSN
@@ -36,8 +38,9 @@
 #include "proto/proto.h"
 
 #define MRF_FRAME_MESSAGE_LEN 24
-#define MRF_FRAME_MESSAGE_MAX 32 /* with CQ data; the data of the message not counted */
+#define MRF_FRAME_MESSAGE_MAX 40 /* with all that is flagged; the message's data not counted */
 #define MRF_FRAME_OFFER_LEN 48
+#define MRF_FRAME_OFFER_MAX 56
 #define MRF_FRAME_GRANT_LEN 32
 #define MRF_FRAME_NOTE_LEN 16
 #define MRF_FRAME_WITHDRAW_LEN 12
@@ -67,7 +70,7 @@ enum mrf_frame_type {
 #define MRF_FRAME_CQ_DATA (1u << 1)
 #define MRF_FRAME_ACK (1u << 2)	    /* a note is wanted when it is taken */
 #define MRF_FRAME_MATCHED (1u << 3) /* a grant of length 0 is wanted when it has matched */
-#define MRF_FRAME_TAKEN (1u << 4)   /* taken counts */
+#define MRF_FRAME_TAKEN (1u << 4)   /* taken and ticket count */
 
 /*
  * A message with its data. What its flags do not name is 0 when decoded, and not looked
@@ -76,7 +79,8 @@ enum mrf_frame_type {
 struct mrf_frame_message {
 	uint32_t flags;	  /* MRF_FRAME_* above */
 	uint32_t number;  /* of the frame, mod 2^32 */
-	uint32_t taken;	  /* on the line the other way, mod 2^32 */
+	uint32_t taken;	  /* on the line the other way, mod 2^32, */
+	uint64_t ticket;  /* whose initiator has this ticket */
 	uint64_t tag;	  /* with TAGGED */
 	uint64_t cq_data; /* with CQ_DATA */
 	/*

@@ -50,6 +50,7 @@ unit_programs += \
 	tests/unit/t_tagged \
 	tests/unit/t_msg_again \
 	tests/unit/t_lost \
+	tests/unit/t_reverse \
 	tests/unit/t_inbox \
 	tests/unit/t_never \
 	tests/unit/t_stack \
@@ -104,6 +105,8 @@ tests_unit_t_inbox_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_SOURCES = tests/unit/t_lost.c $(EP_FIXTURE)
 tests_unit_t_lost_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
+tests_unit_t_reverse_SOURCES = tests/unit/t_reverse.c $(EP_FIXTURE)
+tests_unit_t_reverse_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_again_SOURCES = tests/unit/t_msg_again.c $(EP_FIXTURE)
 tests_unit_t_msg_again_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_again_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_inlet_end

@@ -13,6 +13,7 @@
 static const struct mrf_frame_message message = { .flags = ALL_FLAGS,
 						  .number = 0x11121314,
 						  .taken = 0x21222324,
+						  .ticket = 0x5152535455565758ull,
 						  .tag = 0x3132333435363738ull,
 						  .cq_data = 0x4142434445464748ull };
 static const struct mrf_frame_grant grant = { .length = 0x01020304,
@@ -38,19 +39,21 @@ enum { MESSAGE, CQ_DATA, OFFER, GRANT, NOTE, WITHDRAW, ASK, PROBE, KINDS };
 static const struct {
 	int type;
 	size_t len;
-	uint8_t bytes[48];
+	uint8_t bytes[56];
 } golden[KINDS] = {
-	[MESSAGE] = { 14, 24, { 14,   V,    24,	  0,	0x1d, 0,    0,	  0,
-				0x14, 0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21,
-				0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31 } },
-	[CQ_DATA] = { 14, 32, { 14,   V,    32,	  0,	0x1f, 0,    0,	  0,	0x14, 0x13, 0x12,
+	[MESSAGE] = { 14, 32, { 14,   V,    32,	  0,	0x1d, 0,    0,	  0,	0x14, 0x13, 0x12,
 				0x11, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33,
-				0x32, 0x31, 0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41 } },
-	[OFFER] = { 15, 48, { 15,   V,	  48,	0,    0x1f, 0,	  0,	0,    0x14, 0x13,
+				0x32, 0x31, 0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51 } },
+	[CQ_DATA] = { 14, 40, { 14,   V,    40,	  0,	0x1f, 0,    0,	  0,	0x14, 0x13,
+				0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35,
+				0x34, 0x33, 0x32, 0x31, 0x48, 0x47, 0x46, 0x45, 0x44, 0x43,
+				0x42, 0x41, 0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51 } },
+	[OFFER] = { 15, 56, { 15,   V,	  56,	0,    0x1f, 0,	  0,	0,    0x14, 0x13,
 			      0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35,
 			      0x34, 0x33, 0x32, 0x31, 0x48, 0x47, 0x46, 0x45, 0x44, 0x43,
 			      0x42, 0x41, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
-			      0x13, 0x12, 0x11, 0,    0x23, 0x22, 0x21, 0 } },
+			      0x13, 0x12, 0x11, 0,    0x23, 0x22, 0x21, 0,    0x58, 0x57,
+			      0x56, 0x55, 0x54, 0x53, 0x52, 0x51 } },
 	[GRANT] = { 16, 32, { 16,   V,	  32,	0,    0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16,
 			      0x15, 0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23,
 			      0x22, 0x21, 0x33, 0x32, 0x31, 0,	  0x43, 0x42, 0x41, 0 } },
@@ -229,6 +232,7 @@ static void must_be(const struct mrf_frame_message *got, uint32_t flags)
 	ck_assert_uint_eq(got->taken, flags & MRF_FRAME_TAKEN ? message.taken : 0);
 	ck_assert_uint_eq(got->tag, flags & MRF_FRAME_TAGGED ? message.tag : 0);
 	ck_assert_uint_eq(got->cq_data, flags & MRF_FRAME_CQ_DATA ? message.cq_data : 0);
+	ck_assert_uint_eq(got->ticket, flags & MRF_FRAME_TAKEN ? message.ticket : 0);
 }
 
 /* With all flags: as a message with data of some lengths, and as an offer. */
@@ -237,19 +241,19 @@ START_TEST(message_and_offer_survive_the_round_trip_with_any_flags)
 	struct mrf_frame_message in = message, out;
 	struct mrf_frame_offer offer = sample_offer(), got;
 	static uint8_t buf[100000];
-	size_t head, extra;
+	size_t ticket = _i & MRF_FRAME_TAKEN ? 8 : 0, head, extra;
 
 	in.flags = offer.message.flags = (uint32_t)_i;
 	head = mrf_frame_message_encode(&in, buf);
-	ck_assert_uint_eq(head, _i & MRF_FRAME_CQ_DATA ? 32 : 24);
+	ck_assert_uint_eq(head, (_i & MRF_FRAME_CQ_DATA ? 32 : 24) + ticket);
 	for (extra = 0; extra < sizeof(buf) - head; extra = extra * 3 + 1) {
 		ck_assert_int_eq(mrf_frame_message_decode(buf, head + extra, &out), 0);
 		must_be(&out, in.flags);
 		ck_assert_ptr_eq(out.data, buf + head);
 		ck_assert_uint_eq(out.data_len, extra);
 	}
-	ck_assert_uint_eq(mrf_frame_offer_encode(&offer, buf), 48);
-	ck_assert_int_eq(mrf_frame_offer_decode(buf, 48, &got), 0);
+	ck_assert_uint_eq(mrf_frame_offer_encode(&offer, buf), 48 + ticket);
+	ck_assert_int_eq(mrf_frame_offer_decode(buf, 48 + ticket, &got), 0);
 	must_be(&got.message, in.flags);
 	ck_assert_uint_eq(got.length, offer.length);
 	ck_assert(got.bulk.qp == offer.bulk.qp && got.bulk.psn == offer.bulk.psn);
@@ -289,11 +293,11 @@ START_TEST(data_begin_where_the_head_says)
 	uint8_t buf[100];
 
 	encode(MESSAGE, buf);
-	buf[2] = 30;
+	buf[2] = 38;
 	ck_assert_int_eq(mrf_frame_message_decode(buf, 100, &out), 0);
-	ck_assert_ptr_eq(out.data, buf + 30);
-	ck_assert_uint_eq(out.data_len, 70);
-	ck_assert_int_eq(mrf_frame_message_decode(buf, 30, &out), 0);
+	ck_assert_ptr_eq(out.data, buf + 38);
+	ck_assert_uint_eq(out.data_len, 62);
+	ck_assert_int_eq(mrf_frame_message_decode(buf, 38, &out), 0);
 	ck_assert_uint_eq(out.data_len, 0);
 	/* CQ data are not the beginning of the data. */
 	buf[4] |= MRF_FRAME_CQ_DATA;
@@ -366,9 +370,9 @@ START_TEST(lengths_that_wrap_are_refused)
 		offer.length = lengths[i];
 		mrf_frame_offer_encode(&offer, buf);
 		if (lengths[i] > most)
-			must_refuse(OFFER, buf, 48, FI_EINVAL);
+			must_refuse(OFFER, buf, 56, FI_EINVAL);
 		else
-			ck_assert_int_eq(decode(OFFER, buf, 48, &out), 0);
+			ck_assert_int_eq(decode(OFFER, buf, 56, &out), 0);
 	}
 	for (in.length = 0; in.length <= UINT32_MAX / 2; in.length = in.length * 2 + 1) {
 		in.offset = most - in.length;
@@ -390,10 +394,10 @@ START_TEST(numbers_of_queue_pairs_and_packets_have_24_bits)
 
 	encode(OFFER, buf);
 	buf[43] = 1;
-	must_refuse(OFFER, buf, 48, FI_EINVAL);
+	must_refuse(OFFER, buf, 56, FI_EINVAL);
 	encode(OFFER, buf);
 	buf[47] = 1;
-	must_refuse(OFFER, buf, 48, FI_EINVAL);
+	must_refuse(OFFER, buf, 56, FI_EINVAL);
 	encode(GRANT, buf);
 	buf[31] = 1;
 	must_refuse(GRANT, buf, 32, FI_EINVAL);

@@ -30,13 +30,16 @@ enum mrf_conn_kind {
 /* Receives of a line for notes, at its initiator. */
 #define MRF_LINE_NOTES 4
 
+struct mrf_inlet;
+
 /* The initiator's end: what the target has said. */
 struct mrf_outlet {
-	uint64_t posted; /* frames so far: the number of the next one */
-	uint64_t taken;	 /* of these, which the target has done with */
-	uint32_t window; /* so many more than taken may be posted */
-	uint32_t slot;	 /* bytes of the longest frame */
-	uint32_t kinds;	 /* of messages that it takes: MRF_LINE_* (proto/proto.h) */
+	uint64_t posted;	   /* frames so far: the number of the next one */
+	uint64_t taken;		   /* of these, which the target has done with */
+	uint32_t window;	   /* so many more than taken may be posted */
+	uint32_t slot;		   /* bytes of the longest frame */
+	uint32_t kinds;		   /* of messages that it takes: MRF_LINE_* (proto/proto.h) */
+	struct mrf_inlet *reverse; /* the line the other way: ep/msg/reverse.h; NULL: unknown */
 };
 
 /* May another frame be posted? */

@@ -8,6 +8,7 @@
 #include "ep/msg/arrive.h"
 #include "ep/msg/deliver.h"
 #include "ep/msg/label.h"
+#include "ep/msg/reverse.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
 
@@ -66,6 +67,8 @@ static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, s
 	if (mrf_unlikely(ret))
 		return ret;
 	count_frame(inlet->origin, slot);
+	if (frame.flags & MRF_FRAME_TAKEN)
+		mrf_reverse_hear_locked(inlet, &frame);
 	message->slot = slot;
 	message->origin = inlet->origin;
 	inlet->origin->kept++;
@@ -162,7 +165,7 @@ static void frame_completed_locked(struct mrf_inbox *inbox, const struct mrf_wc 
 	else if (wc->wr_id == MRF_NOTE_ID)
 		noted_locked(inbox, wc);
 	else
-		inbox->heard(inbox->ep, wc);
+		inbox->calls->heard(inbox->ep, wc);
 }
 
 #define BATCH 16

@@ -108,11 +108,6 @@ static int post_note_locked(const struct mrf_inlet *inlet, uint64_t taken)
 	return mrf_vconn_post(inlet->vconn, &wr);
 }
 
-static uint64_t taken_of(const struct mrf_origin *origin)
-{
-	return origin->next - origin->held;
-}
-
 /*
  * Half of the window has been taken, or there was none, or it has become smaller. False: not yet, or
  * a note is on the way.
@@ -122,8 +117,8 @@ static bool is_due(const struct mrf_inlet *inlet)
 	const struct mrf_origin *origin = inlet->origin;
 
 	return inlet->vconn && !inlet->noting && !inlet->wrong &&
-	       (origin->shut || origin->smaller ||
-		(int64_t)(taken_of(origin) - origin->told) >= origin->window / 2);
+	       (origin->shut || origin->smaller || origin->unsure ||
+		(int64_t)(mrf_origin_taken(origin) - origin->told) >= origin->window / 2);
 }
 
 void mrf_inbox_owe_locked(struct mrf_inlet *inlet)
@@ -136,17 +131,14 @@ void mrf_inbox_owe_locked(struct mrf_inlet *inlet)
 static void tell_one_locked(struct mrf_inlet *inlet)
 {
 	struct mrf_origin *origin = inlet->origin;
-	uint64_t taken = taken_of(origin);
 
 	if (!is_due(inlet))
 		return;
 	fit_window_locked(inlet);
 	/* If it cannot be sent, the connection is breaking. */
-	inlet->noting = !post_note_locked(inlet, taken);
-	origin->told = taken;
-	origin->shut = origin->smaller = false;
-	origin->limit = mrf_max(origin->limit, taken + origin->window);
-	origin->used_up = false;
+	inlet->noting = !post_note_locked(inlet, mrf_origin_taken(origin));
+	mrf_origin_told(origin);
+	origin->shut = origin->smaller = origin->unsure = origin->used_up = false;
 }
 
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox)

@@ -21,6 +21,7 @@
 #include "proto/proto.h"
 
 struct mrf_ep;
+struct mrf_peer;
 struct mrf_vconn;
 struct mrf_wc;
 
@@ -48,6 +49,7 @@ struct mrf_origin {
 	bool shut;	/* it may send nothing before it is told otherwise */
 	int64_t barred; /* mrf_now_ms() until which it gets no line, because it broke the protocol */
 	bool smaller;	/* its window has become smaller, and it was not told yet */
+	bool unsure;	/* frames that have said how much was taken of it may be lost */
 	bool used_up;	/* it has sent all that it may, since it was told */
 };
 
@@ -55,7 +57,9 @@ struct mrf_origin {
 struct mrf_inlet {
 	struct mrf_inbox *inbox;
 	struct mrf_origin *origin;
-	struct mrf_vconn *vconn; /* for notes; NULL: nothing is sent any more */
+	struct mrf_peer *reverse; /* the line the other way: reverse.h; NULL: unknown */
+	uint64_t unknown;	  /* the last ticket that was named and is of no line; 0: none */
+	struct mrf_vconn *vconn;  /* for notes; NULL: nothing is sent any more */
 	uint32_t qpn;
 	struct mrf_list node; /* in inbox->inlets */
 	struct mrf_list due;  /* in inbox->due: a note has to be sent */
@@ -66,15 +70,24 @@ struct mrf_inlet {
 	uint64_t seen;	      /* last, when it was looked at: silent.h */
 	bool silent;	      /* nothing had come since the look before */
 	bool counts;	      /* its window is part of inbox->windows */
-	void *owner;	      /* who has opened it, for inbox->cut */
+	void *owner;	      /* who has opened it, for calls->cut */
 	int wrong;	      /* -FI_E*: its initiator breaks the protocol, and is cut off */
 	bool closing;	      /* it has done nothing wrong, but others need what it may hold */
 };
 
-struct mrf_inbox {
-	struct mrf_ep *ep;
+/* What others do for the inbox. Constant. */
+struct mrf_inbox_calls {
 	/* A completion of one of our own lines; ep->lock is held. */
 	void (*heard)(struct mrf_ep *ep, const struct mrf_wc *wc);
+	/* The target of one of our own lines says how much it has taken, mod 2^32; likewise. */
+	void (*told)(struct mrf_peer *peer, uint32_t taken);
+	/* The line is to be cut off or closed; agent thread, no lock held. */
+	void (*cut)(struct mrf_inlet *inlet);
+};
+
+struct mrf_inbox {
+	struct mrf_ep *ep;
+	const struct mrf_inbox_calls *calls;
 
 	struct mrf_match untagged, tagged;
 	struct mrf_list claimed; /* struct mrf_message.late.node: those that FI_CLAIM set aside */
@@ -103,13 +116,11 @@ struct mrf_inbox {
 	uint64_t labelled; /* mrf_av_changes when the origins' labels were looked up */
 	unsigned norigins;
 
-	struct mrf_kick kick; /* the agent is to look at: inlets to cut off or close, growing */
-	void (*cut)(
-		struct mrf_inlet *inlet); /* called for each of them by the agent, no lock held */
-	struct mrf_timer watch;		  /* agent thread: duty.h */
-	bool polled;			  /* since the agent last looked */
-	size_t read;			  /* completions that had been read then */
-	bool on_duty;			  /* nobody does: the agent */
+	struct mrf_kick kick;	/* the agent is to look at: inlets to cut off or close, growing */
+	struct mrf_timer watch; /* agent thread: duty.h */
+	bool polled;		/* since the agent last looked */
+	size_t read;		/* completions that had been read then */
+	bool on_duty;		/* nobody does: the agent */
 };
 
 static inline struct mrf_match *mrf_inbox_match(struct mrf_inbox *inbox, bool tagged)
@@ -118,6 +129,29 @@ static inline struct mrf_match *mrf_inbox_match(struct mrf_inbox *inbox, bool ta
 }
 
 /* All of them with ep->lock held. */
+
+/* So many of its frames have been taken. */
+static inline uint64_t mrf_origin_taken(const struct mrf_origin *origin)
+{
+	return origin->next - origin->held;
+}
+
+/* It has been told so: it may send a window more than that. */
+static inline void mrf_origin_told(struct mrf_origin *origin)
+{
+	origin->told = mrf_origin_taken(origin);
+	origin->limit = mrf_max(origin->limit, origin->told + origin->window);
+}
+
+/* Is there something to tell that takes no note? */
+static inline bool mrf_inlet_has_news(const struct mrf_inlet *inlet)
+{
+	const struct mrf_origin *origin = inlet->origin;
+
+	return (int64_t)(mrf_origin_taken(origin) - origin->told) > 0 && inlet->vconn &&
+	       !inlet->noting && !inlet->wrong && !origin->shut && !origin->smaller &&
+	       !origin->unsure && !origin->used_up && inlet->inbox->kept <= inlet->inbox->keep_max;
+}
 
 /* The message is no longer kept: its bytes do not count. */
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);

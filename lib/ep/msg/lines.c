@@ -13,6 +13,7 @@
 #include "ep/msg/lines.h"
 #include "ep/msg/lost.h"
 #include "ep/msg/recv.h"
+#include "ep/msg/reverse.h"
 #include "ep/msg/silent.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
@@ -147,7 +148,7 @@ static void begin_window_locked(struct mrf_inlet *inlet)
 	origin->told = origin->next;
 	origin->shut = inlet->inbox->kept > inlet->inbox->keep_max;
 	origin->limit = origin->next + (origin->shut ? 0 : origin->window);
-	origin->used_up = origin->smaller = false;
+	origin->used_up = origin->smaller = origin->unsure = false;
 	mrf_inbox_owe_locked(inlet);
 	mrf_inbox_count_window_locked(inlet, true);
 	mrf_inbox_ask_for_slots_locked(inlet->inbox);
@@ -190,6 +191,7 @@ static int show_inlet(struct mrf_inlet *inlet, struct mrf_vconn *vconn,
 		mrf_lost_begin_locked(inlet);
 		mrf_list_add_tail(&inlet->node, &inbox->inlets);
 		begin_window_locked(inlet);
+		mrf_reverse_find_peer_locked(inlet);
 	}
 	mrf_lock_release(&inbox->ep->lock);
 	return ret;
@@ -300,6 +302,7 @@ static void forget_inlet_locked(struct mrf_inlet *inlet)
 	mrf_idmap_remove(&inbox->by_qpn, inlet->qpn);
 	if (inbox->last == inlet)
 		inbox->last = NULL;
+	mrf_reverse_forget_inlet_locked(inlet);
 	mrf_list_del(&inlet->node);
 	mrf_list_del(&inlet->due);
 	mrf_inbox_count_window_locked(inlet, false);
@@ -376,7 +379,7 @@ static void looked_at(struct mrf_kick *kick)
 
 	while ((inlet = bad_one(inbox))) {
 		mrf_inlet_shut(inlet);
-		inbox->cut(inlet);
+		inbox->calls->cut(inlet);
 	}
 	while (wants_slots(inbox))
 		grow_slots(inbox);
@@ -384,8 +387,7 @@ static void looked_at(struct mrf_kick *kick)
 
 /* --- made and freed ------------------------------------------------------------------- */
 
-int mrf_inbox_new(struct mrf_ep *ep, void (*heard)(struct mrf_ep *ep, const struct mrf_wc *wc),
-		  void (*cut)(struct mrf_inlet *inlet))
+int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 {
 	struct mrf_inbox *inbox = calloc(1, sizeof(*inbox));
 	int ret;
@@ -400,8 +402,7 @@ int mrf_inbox_new(struct mrf_ep *ep, void (*heard)(struct mrf_ep *ep, const stru
 		return ret;
 	}
 	inbox->ep = ep;
-	inbox->heard = heard;
-	inbox->cut = cut;
+	inbox->calls = calls;
 	inbox->keep_max = (size_t)mrf_param_int(MRF_PARAM_UNEXPECTED) << 10;
 	mrf_list_init(&inbox->claimed);
 	mrf_list_init(&inbox->free_recvs);

@@ -8,8 +8,7 @@
 /*
  * For an endpoint that is being opened with FI_MSG. -FI_ENOMEM, -FI_EIO: no random numbers.
  */
-int mrf_inbox_new(struct mrf_ep *ep, void (*heard)(struct mrf_ep *ep, const struct mrf_wc *wc),
-		  void (*cut)(struct mrf_inlet *inlet));
+int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls);
 /* The agent has let go of the endpoint. What is posted or unexpected is dropped. Harmless for NULL. */
 void mrf_inbox_free(struct mrf_inbox *inbox);
 

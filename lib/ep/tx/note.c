@@ -6,22 +6,35 @@
 #include "ep/tx/peer_queue.h"
 #include "proto/frame.h"
 
-/* False: it says what cannot be. */
-static bool take_note_locked(struct mrf_peer *peer, const uint8_t *buf, size_t len)
+/* False: that cannot be, or is older than what was said before. */
+static bool take_count_locked(struct mrf_outlet *line, uint32_t low)
 {
-	struct mrf_outlet *line = &peer->line;
-	struct mrf_frame_note note;
-	uint64_t taken;
+	uint64_t taken = mrf_frame_count(line->posted, low, 32);
 
-	if (mrf_frame_note_decode(buf, len, &note))
-		return false;
-	taken = mrf_frame_count(line->posted, note.taken, 32);
 	/* A lie may be below 0, too. */
 	if (taken < line->taken || taken > line->posted)
 		return false;
 	line->taken = taken;
-	line->window = mrf_min(note.window, MRF_WINDOW_MAX);
 	return true;
+}
+
+/* False: it says what cannot be. */
+static bool take_note_locked(struct mrf_peer *peer, const uint8_t *buf, size_t len)
+{
+	struct mrf_frame_note note;
+
+	if (mrf_frame_note_decode(buf, len, &note) || !take_count_locked(&peer->line, note.taken))
+		return false;
+	peer->line.window = mrf_min(note.window, MRF_WINDOW_MAX);
+	return true;
+}
+
+void mrf_note_told_locked(struct mrf_peer *peer, uint32_t taken)
+{
+	mrf_lock_held(&peer->ep->lock);
+	if (peer->state == MRF_PEER_READY && take_count_locked(&peer->line, taken) &&
+	    mrf_unlikely(!mrf_list_empty(&peer->queue)))
+		mrf_peer_advance_locked(peer);
 }
 
 /* The note's slot is posted again before anything is sent for which another note may come. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "contract/budget.h"
 #include "ep/link/conn.h"
+#include "ep/msg/reverse.h"
 #include "ep/tx/outlet.h"
 #include "proto/frame.h"
 
@@ -11,7 +12,9 @@ void mrf_outlet_begins_locked(struct mrf_peer *peer, const struct mrf_welcome_li
 					  .taken = line->taken,
 					  .window = mrf_min(line->window, MRF_WINDOW_MAX),
 					  .slot = line->slot,
-					  .kinds = line->kinds };
+					  .kinds = line->kinds,
+					  .reverse = peer->line.reverse };
+	mrf_reverse_find_inlet_locked(peer);
 }
 
 bool mrf_outlet_lets_locked(struct mrf_peer *peer)

@@ -8,6 +8,7 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
 #include "ep/msg/arrive.h"
+#include "ep/msg/reverse.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
@@ -431,4 +432,5 @@ void mrf_peer_rewind_locked(struct mrf_peer *peer)
 	mrf_list_each (pos, &peer->queue)
 		mrf_account_lost_locked(mrf_list_entry(pos, struct mrf_op, node));
 	mrf_ask_lost_locked(peer);
+	mrf_reverse_lost_locked(peer);
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "ep/link/conn.h"
+#include "ep/msg/reverse.h"
 #include "ep/resolve/remote.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/peers.h"
@@ -53,6 +54,7 @@ void mrf_peers_free_locked(struct mrf_peer *peer)
 	mrf_list_del(&peer->gathered);
 	mrf_list_del(&peer->chores.of_ep);
 	mrf_list_del(&peer->node);
+	mrf_reverse_forget_peer_locked(peer);
 	mrf_remote_fini_locked(peer);
 	free(peer);
 }

@@ -2,6 +2,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 #include "ep/link/conn.h"
+#include "ep/msg/reverse.h"
 #include "ep/tx/entry.h"
 #include "ep/tx/send_op.h"
 #include "proto/frame.h"
@@ -25,10 +26,10 @@ static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_vwr wr = { .op = MRF_VWR_SEND,
 			      .sge = sge,
 			      .is_inline = op->local.kind == MRF_LOCAL_INLINE || !op->total };
-	const struct mrf_frame_message frame = { .flags = frame_flags(op),
-						 .number = (uint32_t)peer->line.posted,
-						 .tag = op->send.tag,
-						 .cq_data = op->imm.data };
+	struct mrf_frame_message frame = { .flags = frame_flags(op),
+					   .number = (uint32_t)peer->line.posted,
+					   .tag = op->send.tag,
+					   .cq_data = op->imm.data };
 	uint64_t len = op->total;
 	uint8_t *head = mrf_conn_head(conn);
 	int ret;
@@ -38,6 +39,7 @@ static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return -FI_EMSGSIZE;
 	if (!(peer->line.kinds & (op->send.tagged ? MRF_LINE_TAGGED : MRF_LINE_MSG)))
 		return -FI_EOPNOTSUPP;
+	mrf_reverse_say_locked(peer, &frame);
 	sge[0] = (struct mrf_sge){ .addr = (uintptr_t)head,
 				   .len = (uint32_t)mrf_frame_message_encode(&frame, head),
 				   .lkey = conn->slots_mr.lkey };
@@ -47,6 +49,8 @@ static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
 	ret = mrf_conn_post_locked(conn, &wr, op, len, len);
 	if (ret)
 		return ret;
+	if (frame.flags & MRF_FRAME_TAKEN)
+		mrf_reverse_said_locked(peer);
 	op->pos = op->total;
 	op->imm.posted = true;
 	op->psn.from = (uint32_t)peer->line.posted++;

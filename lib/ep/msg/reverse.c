@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/compiler.h"
+#include "ep/model/ep.h"
+#include "ep/msg/reverse.h"
+#include "obj/av_index.h"
+
+static bool same_endpoint(const union mrf_addr *a, const union mrf_addr *b)
+{
+	return mrf_addr_port(a) == mrf_addr_port(b) && mrf_addr_same_host(&a->sa, &b->sa);
+}
+
+static void part(struct mrf_peer *peer)
+{
+	if (!peer->line.reverse)
+		return;
+	peer->line.reverse->reverse = NULL;
+	peer->line.reverse = NULL;
+}
+
+static void pair(struct mrf_peer *peer, struct mrf_inlet *inlet)
+{
+	part(peer);
+	if (inlet->reverse)
+		part(inlet->reverse);
+	peer->line.reverse = inlet;
+	inlet->reverse = peer;
+}
+
+void mrf_reverse_find_inlet_locked(struct mrf_peer *peer)
+{
+	struct mrf_inbox *inbox = peer->ep->inbox;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (peer->line.reverse)
+		return;
+	mrf_list_each (node, &inbox->inlets) {
+		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
+
+		if (!inlet->reverse && same_endpoint(&inlet->origin->addr, &peer->addr)) {
+			pair(peer, inlet);
+			return;
+		}
+	}
+}
+
+void mrf_reverse_find_peer_locked(struct mrf_inlet *inlet)
+{
+	struct mrf_ep *ep = inlet->inbox->ep;
+	const struct mrf_peers *peers = &ep->peers[MRF_CONN_LINE];
+	fi_addr_t addr = mrf_av_find(ep->av, &inlet->origin->addr);
+
+	mrf_lock_held(&ep->lock);
+	if (addr < peers->n && peers->of[addr] && !peers->of[addr]->line.reverse)
+		pair(peers->of[addr], inlet);
+}
+
+void mrf_reverse_forget_peer_locked(struct mrf_peer *peer)
+{
+	mrf_lock_held(&peer->ep->lock);
+	part(peer);
+}
+
+void mrf_reverse_forget_inlet_locked(struct mrf_inlet *inlet)
+{
+	mrf_lock_held(&inlet->inbox->ep->lock);
+	if (inlet->reverse)
+		part(inlet->reverse);
+}
+
+void mrf_reverse_lost_locked(struct mrf_peer *peer)
+{
+	struct mrf_inlet *inlet = peer->line.reverse;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (!inlet)
+		return;
+	inlet->origin->unsure = true;
+	mrf_inbox_owe_locked(inlet);
+}
+
+/* --- a count that has come ------------------------------------------------------------ */
+
+static struct mrf_peer *peer_of_ticket_locked(struct mrf_ep *ep, uint64_t ticket)
+{
+	mrf_list_each (node, &ep->all_peers) {
+		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
+
+		if (peer->kind == MRF_CONN_LINE && peer->target.ticket == ticket)
+			return peer;
+	}
+	return NULL;
+}
+
+/* They do not know each other, or the count is of a line that this side does not have. */
+static __attribute__((noinline)) void find_by_ticket_locked(struct mrf_inlet *inlet, uint64_t ticket)
+{
+	struct mrf_peer *peer;
+
+	/* Who keeps naming a line that is not there does not make this side look for it each time. */
+	if (ticket == inlet->unknown)
+		return;
+	peer = peer_of_ticket_locked(inlet->inbox->ep, ticket);
+	if (peer)
+		pair(peer, inlet);
+	else
+		inlet->unknown = ticket;
+}
+
+static bool has_ticket(const struct mrf_peer *peer, uint64_t ticket)
+{
+	return peer && peer->target.ticket == ticket;
+}
+
+void mrf_reverse_hear_locked(struct mrf_inlet *inlet, const struct mrf_frame_message *frame)
+{
+	mrf_lock_held(&inlet->inbox->ep->lock);
+	if (mrf_unlikely(!has_ticket(inlet->reverse, frame->ticket)))
+		find_by_ticket_locked(inlet, frame->ticket);
+	if (mrf_likely(has_ticket(inlet->reverse, frame->ticket)))
+		inlet->inbox->calls->told(inlet->reverse, frame->taken);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One message at a time: what the shortest tests do, and ping-pong in all its forms. */
+#include <sys/mman.h>
 #include "side.h"
 
 static const size_t sizes[] = { 1, 64, 256, 1024, 4096, 8192, LARGEST };
@@ -63,24 +64,12 @@ static void pingpong_by_descriptor(struct side *s)
 	pingpong(s);
 }
 
-/* Not one completion is written. */
-static void none_written(struct side *s)
-{
-	struct fi_cq_tagged_entry entry;
-
-	must(fi_cq_read(s->tx.cq, &entry, 1) == -FI_EAGAIN &&
-		     fi_cq_read(s->rx.cq, &entry, 1) == -FI_EAGAIN,
-	     "a completion was written");
-}
-
 static void cntr_pingpong(struct side *s)
 {
 	s->by_counter = true;
 	side_start(s, FI_MSG);
 	rounds(s);
-	side_last(s);
-	none_written(s);
-	side_close(s);
+	side_end(s);
 }
 
 static void cntr_pingpong_asleep(struct side *s)
@@ -94,9 +83,7 @@ static void tagged_cntr_pingpong(struct side *s)
 	s->by_counter = true;
 	side_start(s, FI_TAGGED);
 	rounds(s);
-	side_last(s);
-	none_written(s);
-	side_close(s);
+	side_end(s);
 }
 
 /* Counters beside completions: each has counted what the other has written. */
@@ -158,6 +145,45 @@ static void region_closed_first(struct side *s)
 	side_close(s);
 }
 
+/* --- fi_unmap_mem ----------------------------------------------------------------------------------------- */
+
+static char *pages_new(void)
+{
+	char *mem =
+		mmap(NULL, 2 * LARGEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(mem != MAP_FAILED, "mmap");
+	return mem;
+}
+
+/* Each message has pages of its own, at addresses that others had before. */
+static void unmap_one(struct side *s, unsigned i)
+{
+	char *out = pages_new(), *in = pages_new();
+
+	POST(s, &s->rx, fi_recv(s->ep, in, LARGEST, NULL, 0, &s->rx.ctx));
+	oob_sync(s);
+	fill(out, LARGEST, i);
+	POST(s, &s->tx, fi_send(s->ep, out, LARGEST, NULL, s->peer, &s->tx.ctx));
+	queue_wait(s, &s->tx, s->tx.posted);
+	munmap(out, 2 * LARGEST);
+	queue_wait(s, &s->rx, s->rx.posted);
+	same(in, LARGEST, i);
+	munmap(in, 2 * LARGEST);
+}
+
+static void unmap_mem(struct side *s)
+{
+	s->nothing_posted = true;
+	side_hints(s, FI_MSG);
+	s->hints->domain_attr->mr_mode = BASIC | FI_MR_ENDPOINT;
+	side_open(s);
+	side_meet_oob(s);
+	for (unsigned i = 0; i < 20; i++)
+		unmap_one(s, i);
+	side_close(s);
+}
+
 /* The name in too small a buffer, as much of it as has room there. */
 static void name_in_parts(struct side *s)
 {
@@ -190,6 +216,7 @@ const struct pattern rdm_patterns[] = {
 	{ "rdm_tagged_cntr_pingpong", tagged_cntr_pingpong, tagged_cntr_pingpong, false },
 	{ "rdm_pingpong_counted", both_count, both_count, false },
 	{ "region_closed_first", region_closed_first, region_closed_first, true },
+	{ "unmap_mem", unmap_mem, unmap_mem, false },
 	{ "name_in_parts", name_in_parts, NULL, false },
 	{ NULL, NULL, NULL, false },
 };

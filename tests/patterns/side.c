@@ -301,6 +301,20 @@ void side_keys(struct side *s)
 
 /* --- parting -------------------------------------------------------------------------------------- */
 
+/* Each operation has completed once, and what completes without an entry has none. */
+static void none_left(struct side *s)
+{
+	struct fi_cq_tagged_entry entry;
+
+	must(fi_cq_read(s->tx.cq, &entry, 1) == -FI_EAGAIN, "more sends complete than there were");
+	must(fi_cq_read(s->rx.cq, &entry, 1) == -FI_EAGAIN,
+	     "more receives complete than there were");
+	must(s->by_counter || (s->tx.done == s->tx.posted && s->rx.done == s->rx.posted),
+	     "%llu of %llu sends, %llu of %llu receives have completed",
+	     (unsigned long long)s->tx.done, (unsigned long long)s->tx.posted,
+	     (unsigned long long)s->rx.done, (unsigned long long)s->rx.posted);
+}
+
 void side_last(struct side *s)
 {
 	struct iovec iov = { s->out, 4 };
@@ -325,6 +339,7 @@ void side_last(struct side *s)
 	queue_wait(s, &s->tx, s->tx.posted);
 	queue_wait(s, &s->rx, s->rx.posted);
 	must(!strcmp(s->in, "fin"), "the last message is other bytes");
+	none_left(s);
 }
 
 static void close_one(struct fid *fid, const char *what)

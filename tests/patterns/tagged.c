@@ -20,13 +20,13 @@ static void trecv_op(struct side *s, uint64_t tag, uint64_t flags)
 	must_ok(fi_trecvmsg(s->ep, &msg, flags));
 }
 
-static void nothing_there(struct side *s, uint64_t flags)
+static void nothing_there(struct side *s, uint64_t tag, uint64_t flags)
 {
 	struct fi_cq_err_entry err;
 
-	trecv_op(s, BAD_TAG, flags);
+	trecv_op(s, tag, flags);
 	err = queue_error(s, &s->rx);
-	must(err.err == FI_ENOMSG && err.op_context == &s->rx.ctx && err.tag == BAD_TAG,
+	must(err.err == FI_ENOMSG && err.op_context == &s->rx.ctx && err.tag == tag,
 	     "err %d, tag 0x%llx", err.err, (unsigned long long)err.tag);
 }
 
@@ -74,9 +74,9 @@ static void claimed(struct side *s, uint64_t tag, size_t len)
 
 static void peek_server(struct side *s)
 {
-	nothing_there(s, FI_PEEK);
-	nothing_there(s, FI_PEEK | FI_CLAIM);
-	nothing_there(s, FI_PEEK | FI_DISCARD);
+	nothing_there(s, BAD_TAG, FI_PEEK);
+	nothing_there(s, BAD_TAG, FI_PEEK | FI_CLAIM);
+	nothing_there(s, BAD_TAG, FI_PEEK | FI_DISCARD);
 	oob_sync(s);
 	peek_until(s, TAG, FI_PEEK, 100);
 	one(s, TAG, FI_PEEK, 100);
@@ -89,7 +89,8 @@ static void peek_server(struct side *s)
 	peek_until(s, TAG + 1, FI_PEEK | FI_CLAIM, 100);
 	one(s, TAG + 1, FI_CLAIM | FI_DISCARD, 0);
 	peek_until(s, TAG + 2, FI_PEEK | FI_DISCARD, 5000);
-	nothing_there(s, FI_PEEK);
+	nothing_there(s, TAG + 1, FI_PEEK);
+	nothing_there(s, TAG + 2, FI_PEEK);
 	peek_until(s, TAG + 3, FI_PEEK, LARGEST);
 	one(s, TAG + 3, 0, LARGEST);
 	same(s->in, LARGEST, TAG + 3);

@@ -5,6 +5,7 @@
  */
 #include <stdatomic.h>
 #include <string.h>
+#include <rdma/fi_tagged.h>
 #include "base/param.h"
 #include "contract/budget.h"
 #include "ep_fixture.h"
@@ -194,6 +195,160 @@ START_TEST(what_was_allowed_before_is_accepted)
 }
 END_TEST
 
+/* --- messages that nobody has received ------------------------------------------------------- */
+
+#define KEPT 1000u
+#define ROOM (256u << 10)
+
+static void set_unexpected(const char *kib)
+{
+	if (kib)
+		ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", kib, 1), 0);
+	else
+		unsetenv("FI_MRFAB_UNEXPECTED");
+	mrf_env_reload();
+}
+
+static void setup_flood(void)
+{
+	set_unexpected("256");
+	setup();
+	out = pages(KEPT);
+	in = pages(KEPT);
+	fill(out, KEPT, 5);
+}
+
+static void teardown_flood(void)
+{
+	set_unexpected(NULL);
+	teardown();
+}
+
+/* Until it has to wait: how many. */
+static unsigned flood(struct node *n, fi_addr_t to)
+{
+	struct fi_cq_data_entry entry;
+	unsigned sent = 0;
+
+	send_some(n, to, KEPT, 2 * ROOM / KEPT);
+	while (fi_cq_sread(n->cq, &entry, 1, NULL, 200) == 1)
+		sent++;
+	ck_assert_uint_lt(sent, 2 * ROOM / KEPT);
+	return sent;
+}
+
+/* Bytes that messages take, and those that a window allows beyond that. */
+static unsigned size_of(unsigned count)
+{
+	return count * (KEPT + (unsigned)sizeof(struct mrf_message));
+}
+
+static void receive_some(unsigned count)
+{
+	while (count--) {
+		ck_assert_int_eq(fi_recv(b.ep, in, KEPT, NULL, FI_ADDR_UNSPEC, in), 0);
+		ck_assert_uint_eq(want_ok(&b, in).len, KEPT);
+	}
+}
+
+START_TEST(who_floods_an_endpoint_does_not_stop_others)
+{
+	unsigned sent = flood(&a, a_to), others;
+
+	ck_assert_uint_ge(size_of(sent), ROOM / 4);
+	ck_assert_uint_lt(size_of(sent), ROOM / 4 + size_of(SLOTS));
+	others = flood(&c, c_to);
+	ck_assert_uint_ge(size_of(others), (ROOM - size_of(sent)) / 4);
+	ck_assert_uint_lt(size_of(others), (ROOM - size_of(sent)) / 4 + size_of(SLOTS));
+	/* Theirs is received, and nothing of the second's: its share grows. */
+	receive_some(sent);
+	want_sent(&c, 1);
+	/* Nothing has been lost. */
+	receive_some(4 * ROOM / KEPT - sent);
+	want_sent(&a, 2 * ROOM / KEPT - sent);
+	want_sent(&c, 2 * ROOM / KEPT - others - 1);
+}
+END_TEST
+
+static void tsend_some(struct node *n, fi_addr_t to, size_t len, uint64_t tag, unsigned count)
+{
+	while (count--)
+		ck_assert_int_eq(fi_tsend(n->ep, out, len, NULL, to, tag, out), 0);
+}
+
+static void trecv_short(unsigned count)
+{
+	while (count--) {
+		ck_assert_int_eq(fi_trecv(b.ep, in, LEN, NULL, FI_ADDR_UNSPEC, 1, 0, in), 0);
+		ck_assert_uint_eq(want_ok(&b, in).len, 8);
+	}
+}
+
+#define SHORT (sizeof(struct mrf_message) + 8) /* that is kept */
+
+static size_t kept(void)
+{
+	struct mrf_ep *ep = node_ep(&b);
+	size_t bytes;
+
+	mrf_lock_take(&ep->lock);
+	bytes = ep->inbox->kept;
+	mrf_lock_release(&ep->lock);
+	return bytes;
+}
+
+/* c and d use so many bytes, each with its first window. */
+static void fill_up(struct node *d, size_t bytes)
+{
+	size_t before = kept(), each = bytes / FIRST;
+	fi_addr_t d_to;
+
+	node_open(d, NULL);
+	d_to = node_insert(d, &b);
+	out = pages(MRF_LINE_DATA);
+	tsend_some(&c, c_to, MRF_LINE_DATA, 2, FIRST);
+	want_sent(&c, FIRST);
+	tsend_some(d, d_to, each - 2 * sizeof(struct mrf_message) - MRF_LINE_DATA, 2, FIRST);
+	want_sent(d, FIRST);
+	want_soon(kept() == before + FIRST * each);
+}
+
+/* Next to no room is left by the others; what it has is too little to make room for these. */
+START_TEST(who_has_nothing_left_there_goes_on)
+{
+	struct node d;
+
+	fill_up(&d, ROOM - 11 * SHORT);
+	tsend_some(&a, a_to, 8, 1, FIRST + 4);
+	want_sent(&a, FIRST);
+	want_none(&a);
+	trecv_short(FIRST + 4);
+	want_sent(&a, 4);
+	node_close(&d);
+}
+END_TEST
+
+/* One who has nothing there may send as soon as there is any room. */
+START_TEST(who_has_nothing_there_goes_on)
+{
+	struct node d, e;
+
+	tsend_some(&a, a_to, 8, 1, 1);
+	want_sent(&a, 1);
+	want_soon(kept() == SHORT);
+	fill_up(&d, ROOM - SHORT / 2);
+	node_open(&e, NULL);
+	tsend_some(&e, node_insert(&e, &b), 8, 1, 1);
+	want_none(&e);
+	/* That is looked at whenever the queue is. */
+	want_none(&b);
+	trecv_short(2);
+	want_sent(&e, 1);
+	node_close(&d);
+	node_close(&e);
+}
+END_TEST
+
 static TCase *tcase_inbox(void)
 {
 	TCase *tc = tcase_create("inbox");
@@ -207,4 +362,16 @@ static TCase *tcase_inbox(void)
 	return tc;
 }
 
-UNIT_MAIN("inbox", tcase_inbox)
+static TCase *tcase_kept(void)
+{
+	TCase *tc = tcase_create("kept");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, setup_flood, teardown_flood);
+	tcase_add_test(tc, who_floods_an_endpoint_does_not_stop_others);
+	tcase_add_test(tc, who_has_nothing_left_there_goes_on);
+	tcase_add_test(tc, who_has_nothing_there_goes_on);
+	return tc;
+}
+
+UNIT_MAIN("inbox", tcase_inbox, tcase_kept)

@@ -26,7 +26,7 @@ static void keep_message_locked(struct mrf_inbox *inbox, struct mrf_message *mes
 		mrf_inbox_give_slot_locked(inbox, message->slot);
 		message = own;
 	}
-	inbox->kept += sizeof(*message) + message->len;
+	mrf_inbox_keep_locked(inbox, message);
 	mrf_match_keep(mrf_inbox_match(inbox, message->tagged), &message->match,
 		       message->origin->source, message->tag);
 }

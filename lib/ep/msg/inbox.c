@@ -134,6 +134,11 @@ static void tell_one_locked(struct mrf_inlet *inlet)
 
 	if (!is_due(inlet))
 		return;
+	/* It waits until the application has received some of what is kept. */
+	if (!mrf_inbox_has_room_locked(inlet->inbox, origin)) {
+		mrf_list_add_tail(&inlet->due, &inlet->inbox->full);
+		return;
+	}
 	fit_window_locked(inlet);
 	/* If it cannot be sent, the connection is breaking. */
 	inlet->noting = !post_note_locked(inlet, mrf_origin_taken(origin));
@@ -147,20 +152,63 @@ void mrf_inbox_tell_locked(struct mrf_inbox *inbox)
 
 	mrf_lock_held(&inbox->ep->lock);
 	mrf_lost_again_locked(inbox);
-	/* Senders wait until the application has received some of what is kept. */
-	if (inbox->kept > inbox->keep_max)
-		return;
 	while ((node = mrf_list_pop(&inbox->due)))
 		tell_one_locked(mrf_list_entry(node, struct mrf_inlet, due));
 }
 
-/* --- what is taken -------------------------------------------------------------------- */
+/* --- what is kept --------------------------------------------------------------------- */
+
+static size_t bytes_of(const struct mrf_message *message)
+{
+	return sizeof(*message) + message->len;
+}
+
+void mrf_inbox_keep_locked(struct mrf_inbox *inbox, const struct mrf_message *message)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	inbox->kept += bytes_of(message);
+	message->origin->bytes += bytes_of(message);
+	inbox->most = mrf_max(inbox->most, inbox->kept);
+}
+
+/*
+ * A message of that line is no longer kept. The shares of all others grow, too: they are looked at
+ * when that may make a difference to them.
+ */
+static void look_at_full_locked(struct mrf_inbox *inbox, struct mrf_inlet *inlet)
+{
+	bool over = inbox->most > inbox->keep_max && inbox->kept <= inbox->keep_max;
+	struct mrf_list *node;
+
+	if (inlet && !mrf_list_empty(&inlet->due)) {
+		mrf_list_del(&inlet->due);
+		mrf_list_add_tail(&inlet->due, &inbox->due);
+	}
+	if (!over && inbox->most - inbox->kept < inbox->keep_max / 64)
+		return;
+	inbox->most = inbox->kept;
+	while ((node = mrf_list_pop(&inbox->full)))
+		mrf_list_add_tail(node, &inbox->due);
+}
 
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message)
 {
 	mrf_lock_held(&inbox->ep->lock);
-	inbox->kept -= sizeof(*message) + message->len;
+	inbox->kept -= bytes_of(message);
+	message->origin->bytes -= bytes_of(message);
+	if (mrf_unlikely(!mrf_list_empty(&inbox->full)))
+		look_at_full_locked(inbox, message->origin->inlet);
 }
+
+bool mrf_inbox_has_room_locked(const struct mrf_inbox *inbox, const struct mrf_origin *origin)
+{
+	size_t others = inbox->kept - origin->bytes;
+
+	mrf_lock_held(&inbox->ep->lock);
+	return inbox->kept <= inbox->keep_max && origin->bytes <= (inbox->keep_max - others) / 4;
+}
+
+/* --- what is taken -------------------------------------------------------------------- */
 
 void mrf_inbox_give_slot_locked(struct mrf_inbox *inbox, struct mrf_slot *slot)
 {

@@ -45,6 +45,7 @@ struct mrf_origin {
 	uint64_t told;	     /* how many were taken, when it was last told */
 	unsigned held;	     /* of those that have come, whose slot is not posted again */
 	unsigned kept;	     /* messages of it that are unexpected, claimed or late */
+	size_t bytes;	     /* its share of mrf_inbox.kept */
 	uint32_t window;
 	bool shut;	/* it may send nothing before it is told otherwise */
 	int64_t barred; /* mrf_now_ms() until which it gets no line, because it broke the protocol */
@@ -62,7 +63,7 @@ struct mrf_inlet {
 	struct mrf_vconn *vconn;  /* for notes; NULL: nothing is sent any more */
 	uint32_t qpn;
 	struct mrf_list node; /* in inbox->inlets */
-	struct mrf_list due;  /* in inbox->due: a note has to be sent */
+	struct mrf_list due;  /* in inbox->due: a note has to be sent; or in inbox->full */
 	bool noting;	      /* one is on the way */
 	bool known;	      /* its initiator had a line before */
 	bool heard;	      /* something has come over it */
@@ -92,7 +93,8 @@ struct mrf_inbox {
 	struct mrf_match untagged, tagged;
 	struct mrf_list claimed; /* struct mrf_message.late.node: those that FI_CLAIM set aside */
 	struct mrf_list free_recvs; /* struct mrf_recv */
-	size_t kept; /* bytes of unexpected messages; up to keep_max, notes are sent */
+	size_t kept;		    /* bytes of unexpected messages, */
+	size_t most; /* and how many there were since the lines in full were looked at */
 	size_t keep_max;
 	struct mrf_list late; /* struct mrf_message.late.node: to be copied without the lock */
 	bool copied;	      /* a thread is at them, in order: the others leave them alone */
@@ -112,6 +114,7 @@ struct mrf_inbox {
 	struct mrf_inlet *last; /* of the last frame, and most likely of the next */
 	unsigned windows;	/* the sum of those of lines that were not silent lately */
 	struct mrf_list due;	/* struct mrf_inlet.due */
+	struct mrf_list full;	/* the same: those that get none before more has been received */
 	struct mrf_list origins;
 	uint64_t labelled; /* mrf_av_changes when the origins' labels were looked up */
 	unsigned norigins;
@@ -143,6 +146,13 @@ static inline void mrf_origin_told(struct mrf_origin *origin)
 	origin->limit = mrf_max(origin->limit, origin->told + origin->window);
 }
 
+/*
+ * Of what the other senders leave of the memory for unexpected messages, may this one have more? A
+ * quarter of that is its share, so that one who floods the endpoint does not stop the others.
+ */
+bool mrf_inbox_has_room_locked(const struct mrf_inbox *inbox, const struct mrf_origin *origin);
+/* The message is kept: its bytes count. */
+void mrf_inbox_keep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);
 /* Is there something to tell that takes no note? */
 static inline bool mrf_inlet_has_news(const struct mrf_inlet *inlet)
 {
@@ -150,12 +160,12 @@ static inline bool mrf_inlet_has_news(const struct mrf_inlet *inlet)
 
 	return (int64_t)(mrf_origin_taken(origin) - origin->told) > 0 && inlet->vconn &&
 	       !inlet->noting && !inlet->wrong && !origin->shut && !origin->smaller &&
-	       !origin->unsure && !origin->used_up && inlet->inbox->kept <= inlet->inbox->keep_max;
+	       !origin->unsure && !origin->used_up && mrf_inbox_has_room_locked(inlet->inbox, origin);
 }
 
 /* The message is no longer kept: its bytes do not count. */
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);
-/* Tells peers what has been taken of theirs, unless too much is unexpected. */
+/* Tells peers what has been taken of theirs, unless too much of it is unexpected. */
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox);
 /* This one has to be told, as soon as half of its window has been taken. */
 void mrf_inbox_owe_locked(struct mrf_inlet *inlet);

@@ -137,7 +137,7 @@ static struct mrf_origin *new_origin_locked(struct mrf_inbox *inbox, const struc
 
 /*
  * Called for a new line: what its initiator may send, from the next frame on. That is nothing while
- * too much is unexpected, or whoever dialled again and again would go around that limit.
+ * too much of it is unexpected, or whoever dialled again and again would go around that limit.
  */
 static void begin_window_locked(struct mrf_inlet *inlet)
 {
@@ -146,7 +146,7 @@ static void begin_window_locked(struct mrf_inlet *inlet)
 	origin->inlet = inlet;
 	origin->window = MRF_WINDOW_FIRST;
 	origin->told = origin->next;
-	origin->shut = inlet->inbox->kept > inlet->inbox->keep_max;
+	origin->shut = !mrf_inbox_has_room_locked(inlet->inbox, origin);
 	origin->limit = origin->next + (origin->shut ? 0 : origin->window);
 	origin->used_up = origin->smaller = origin->unsure = false;
 	mrf_inbox_owe_locked(inlet);
@@ -409,6 +409,7 @@ int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 	mrf_list_init(&inbox->late);
 	mrf_list_init(&inbox->inlets);
 	mrf_list_init(&inbox->due);
+	mrf_list_init(&inbox->full);
 	mrf_list_init(&inbox->origins);
 	mrf_list_init(&inbox->kick.node);
 	inbox->kick.look = looked_at;

@@ -148,12 +148,11 @@ static bool write_that_may_have_run_is_asked_about(const struct cell *c)
 	return c->fate.deed == (there && !itself ? MRF_ASK : MRF_FATAL);
 }
 
-/* Unless its own buffer was closed, the kernel takes nothing, or it was flushed too often. */
+/* Unless its own buffer was closed, or the kernel takes nothing. */
 static bool message_that_may_have_been_sent_is_asked_about(const struct cell *c)
 {
-	bool hopeless = c->cause == MRF_WC_DENIED ||
-			(c->cause == MRF_WC_LOCAL && c->stood == MRF_FIRST) ||
-			(c->cause == MRF_WC_FLUSHED && !c->tries);
+	bool hopeless =
+		c->cause == MRF_WC_DENIED || (c->cause == MRF_WC_LOCAL && c->stood == MRF_FIRST);
 	bool sent = !stops(c) || c->stood != MRF_BEHIND;
 
 	if (c->kind != MRF_OP_SEND || !sent || !c->asks)

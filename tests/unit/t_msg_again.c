@@ -188,6 +188,48 @@ START_TEST(endpoints_of_a_domain_receive_apart)
 }
 END_TEST
 
+/* The message that the fabric holds. */
+static struct mrf_op *held_op(struct mrf_ep *ep)
+{
+	struct mrf_conn *conn = ep->peers[MRF_CONN_LINE].of[to]->conn;
+
+	return conn->ring[(conn->tail - 1) % MRF_CONN_RING].op;
+}
+
+/* The welcome says whether it came the last time, so its sender need not be in doubt. */
+START_TEST(a_message_that_is_always_flushed_ends_as_the_receiver_says)
+{
+	struct mrf_ep *ep;
+	bool came = _i;
+
+	begin(NULL);
+	ep = node_ep(&a);
+	fake_hold_all(true);
+	send_some(1, 3);
+	mrf_lock_take(&ep->lock);
+	held_op(ep)->broken.timeouts = MRF_TIMEOUTS;
+	mrf_lock_release(&ep->lock);
+	fake_break_frame(2, 1, MRF_WC_FLUSHED, came);
+	fake_hold_all(false);
+	want_sent(1, 2);
+	if (came)
+		want_sent(2, 3);
+	else
+		ck_assert_int_eq(want_err(&a, out + 2 * LEN, FI_ECONNRESET, "has not come"), 4116);
+	send_some(3, 4);
+	want_sent(3, 4);
+	recv_at(b.ep, 1);
+	want_got(1, 1);
+	if (came) {
+		recv_at(b.ep, 2);
+		want_got(2, 2);
+	}
+	recv_at(b.ep, 3);
+	want_got(3, 3);
+	nodes_close();
+}
+END_TEST
+
 /* --- senders ------------------------------------------------------------------------------ */
 
 /* What it had sent before stays, and comes first. */
@@ -351,6 +393,7 @@ static TCase *tcase_again(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(tc, what_was_never_posted_goes_to_the_receiver_that_comes_next, 0, 2);
 	tcase_add_test(tc, a_receiver_that_is_gone_refuses_what_comes);
+	tcase_add_loop_test(tc, a_message_that_is_always_flushed_ends_as_the_receiver_says, 0, 2);
 	tcase_add_test(tc, endpoints_of_a_domain_receive_apart);
 	tcase_add_test(tc, a_sender_that_comes_again_begins_anew);
 	tcase_add_loop_test(tc, an_address_is_removed_and_inserted_again, 0, 3);

@@ -83,12 +83,13 @@ static const struct row table[MRF_CAUSES][MRF_STANDINGS] = {
 	},
 	/*
 	 * Any operation that was in flight may be at fault. So each is alone the next time, and
-	 * fails in the end if it always comes back.
+	 * fails in the end if it always comes back. A message does so when the target has said that it
+	 * has not come (tx/fail.c).
 	 */
 	[MRF_WC_FLUSHED] = {
 		[MRF_AHEAD ... MRF_BEHIND_RAN] =
 		    ALONE(TRY(FLUSHED), ASK_TRY(FLUSHED), FAIL(FLUSHED), ASK_TRY(FLUSHED),
-			  ASK_TRY(FLUSHED)),
+			  ASK(FLUSHED)),
 	},
 	/*
 	 * The peer may be gone. It is asked about what is behind a read, which makes a connection

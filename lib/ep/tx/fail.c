@@ -86,19 +86,28 @@ static const char *doubt_text(enum mrf_op_kind kind)
 	return ": the access may or may not have been done";
 }
 
-void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status)
+/* Has it come back flushed each time that it was tried? */
+static bool was_always_flushed(const struct mrf_op *op, enum mrf_wc_status status)
 {
-	bool always = status == MRF_WC_FLUSHED && op->broken.timeouts > MRF_TIMEOUTS;
-	const struct cause *cause = always ? &always_flushed : &causes[status];
+	return status == MRF_WC_FLUSHED && op->broken.timeouts > MRF_TIMEOUTS;
+}
+
+static void fail_cause_locked(struct mrf_op *op, const struct cause *cause, const char *doubt)
+{
 	struct mrf_why why;
 	char addr[64];
 
-	mrf_lock_held(&op->peer->ep->lock);
 	mrf_why_set(&why, cause->err, cause->code, "%s: %s%s",
-		    mrf_addr_text(&op->peer->addr, addr, sizeof(addr)), cause->text,
-		    is_known_locked(op, status) ? "" : doubt_text(op->type->kind));
+		    mrf_addr_text(&op->peer->addr, addr, sizeof(addr)), cause->text, doubt);
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_settle_fail_locked(op, &why);
+}
+
+void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	fail_cause_locked(op, was_always_flushed(op, status) ? &always_flushed : &causes[status],
+			  is_known_locked(op, status) ? "" : doubt_text(op->type->kind));
 }
 
 /* op, which waits in doubt, fails: nobody knows whether it was done. */
@@ -458,6 +467,12 @@ static void settle_one_locked(struct mrf_op *op, uint32_t psn)
 	bool none = psn_upto(psn, op->psn.from);
 	bool all = psn_upto(op->psn.to, psn) && !op->again;
 
+	/* A message: no more is tried. */
+	if (none && op->type->kind == MRF_OP_SEND &&
+	    was_always_flushed(op, (enum mrf_wc_status)op->doubt)) {
+		fail_cause_locked(op, &always_flushed, ": the message has not come");
+		return;
+	}
 	switch (none ? GOES_ON : what_is_left(op, all)) {
 	case UNKNOWN:
 		fail_doubt_locked(op);

@@ -2,6 +2,7 @@ EXTRA_DIST += README.md CONTRIBUTING.md \
 	docs/ARCHITECTURE.md \
 	docs/CONFORMANCE.md \
 	docs/CONFORMANCE-MSG.md \
+	docs/CONFORMANCE-TAGGED.md \
 	docs/MODES.md \
 	docs/THREATS.md \
 	docs/WIRE.md

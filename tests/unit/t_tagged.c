@@ -196,6 +196,95 @@ START_TEST(each_call_sends_its_tag)
 }
 END_TEST
 
+/* Also those with other tags and masks, of which the first that matches counts. */
+START_TEST(tagged_receives_are_searched_in_the_order_posted)
+{
+	nodes_open(0);
+	recv_tag(0, 9, 0, FI_ADDR_UNSPEC);
+	recv_tag(1, 0, UINT64_MAX, FI_ADDR_UNSPEC);
+	recv_tag(2, 7, 0, FI_ADDR_UNSPEC);
+	recv_tag(3, 7, 0, FI_ADDR_UNSPEC);
+	send_tag(0, 7);
+	want_got(1, 0, 7);
+	send_tag(1, 7);
+	want_got(2, 1, 7);
+	send_tag(2, 7);
+	want_got(3, 2, 7);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(tagged_buffers_of_a_list_are_one_message)
+{
+	struct iovec from[2] = { { &out[0], 8 }, { &out[2], 8 } };
+	struct iovec into[2] = { { &in[1], 8 }, { &in[3], 8 } };
+	struct fi_cq_tagged_entry entry;
+
+	nodes_open(0);
+	ck_assert_int_eq(fi_trecvv(b.ep, into, NULL, 2, FI_ADDR_UNSPEC, 7, 0, into), 0);
+	ck_assert_int_eq(fi_tsendv(a.ep, from, NULL, 2, to, 7, from), 0);
+	entry = next_of(&b, NULL);
+	ck_assert_ptr_eq(entry.op_context, into);
+	ck_assert_uint_eq(entry.len, 16);
+	ck_assert(in[1] == out[0] && in[3] == out[2]);
+	ck_assert_ptr_eq(next_of(&a, NULL).op_context, from);
+	nodes_close();
+}
+END_TEST
+
+/* 0: taken; otherwise refused. */
+static const struct {
+	uint64_t flag;
+	int ret;
+} send_flags[] = { { FI_COMPLETION, 0 },
+		   { FI_MORE, 0 },
+		   { FI_INJECT, 0 },
+		   { FI_INJECT_COMPLETE, 0 },
+		   { FI_TRANSMIT_COMPLETE, 0 },
+		   { FI_REMOTE_CQ_DATA, 0 },
+		   { FI_MATCH_COMPLETE, -FI_EOPNOTSUPP },
+		   { FI_FENCE, -FI_EOPNOTSUPP },
+		   { FI_MULTI_RECV, -FI_EBADFLAGS } };
+
+START_TEST(tagged_sendmsg_takes_the_flags_that_are_for_it)
+{
+	uint64_t flag = send_flags[_i].flag, bytes;
+	struct iovec one = { &bytes, 8 };
+	struct fi_msg_tagged msg = { .msg_iov = &one, .iov_count = 1, .tag = 7, .data = 5 };
+	struct fi_cq_tagged_entry entry;
+
+	nodes_open(0);
+	msg.addr = to;
+	bytes = 77;
+	ck_assert_int_eq(fi_tsendmsg(a.ep, &msg, flag), send_flags[_i].ret);
+	if (flag == FI_INJECT)
+		bytes = 0;
+	if (!send_flags[_i].ret) {
+		next_of(&a, NULL);
+		recv_tag(0, 7, 0, FI_ADDR_UNSPEC);
+		entry = next_of(&b, NULL);
+		ck_assert_uint_eq(entry.flags, RECV_FLAGS | (flag & FI_REMOTE_CQ_DATA));
+		ck_assert_uint_eq(entry.data, flag == FI_REMOTE_CQ_DATA ? 5 : 0);
+		ck_assert_uint_eq(in[0], 77);
+	}
+	nodes_close();
+}
+END_TEST
+
+START_TEST(tagged_calls_need_an_endpoint_that_is_enabled)
+{
+	struct fid_ep *ep;
+
+	nodes_open(0);
+	ck_assert_int_eq(fi_endpoint(a.domain, a.info, &ep, NULL), 0);
+	ck_assert_int_eq(fi_tsend(ep, &out[0], 8, NULL, to, 1, NULL), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_tinject(ep, &out[0], 8, to, 1), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_trecv(ep, &in[0], 8, NULL, to, 1, 0, NULL), -FI_EOPBADSTATE);
+	must_close(&ep->fid);
+	nodes_close();
+}
+END_TEST
+
 START_TEST(a_tagged_receive_is_canceled)
 {
 	struct fi_cq_err_entry e = { 0 };
@@ -546,6 +635,11 @@ static TCase *tcase_tagged(void)
 	tcase_add_test(tc, messages_wait_by_tag);
 	tcase_add_test(tc, messages_without_a_tag_are_others);
 	tcase_add_test(tc, each_call_sends_its_tag);
+	tcase_add_test(tc, tagged_receives_are_searched_in_the_order_posted);
+	tcase_add_test(tc, tagged_buffers_of_a_list_are_one_message);
+	tcase_add_loop_test(tc, tagged_sendmsg_takes_the_flags_that_are_for_it, 0,
+			    MRF_ARRAY_SIZE(send_flags));
+	tcase_add_test(tc, tagged_calls_need_an_endpoint_that_is_enabled);
 	tcase_add_test(tc, a_tagged_receive_is_canceled);
 	tcase_add_test(tc, a_peer_without_tags_says_so);
 	tcase_add_test(tc, a_directed_receive_takes_its_sender_only);

@@ -153,15 +153,6 @@ static inline void mrf_origin_told(struct mrf_origin *origin)
 bool mrf_inbox_has_room_locked(const struct mrf_inbox *inbox, const struct mrf_origin *origin);
 /* The message is kept: its bytes count. */
 void mrf_inbox_keep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);
-/* Is there something to tell that takes no note? */
-static inline bool mrf_inlet_has_news(const struct mrf_inlet *inlet)
-{
-	const struct mrf_origin *origin = inlet->origin;
-
-	return (int64_t)(mrf_origin_taken(origin) - origin->told) > 0 && inlet->vconn &&
-	       !inlet->noting && !inlet->wrong && !origin->shut && !origin->smaller &&
-	       !origin->unsure && !origin->used_up && mrf_inbox_has_room_locked(inlet->inbox, origin);
-}
 
 /* The message is no longer kept: its bytes do not count. */
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);

@@ -92,7 +92,8 @@ static struct mrf_peer *peer_of_ticket_locked(struct mrf_ep *ep, uint64_t ticket
 }
 
 /* They do not know each other, or the count is of a line that this side does not have. */
-static __attribute__((noinline)) void find_by_ticket_locked(struct mrf_inlet *inlet, uint64_t ticket)
+static __attribute__((noinline)) void find_by_ticket_locked(struct mrf_inlet *inlet,
+							    uint64_t ticket)
 {
 	struct mrf_peer *peer;
 

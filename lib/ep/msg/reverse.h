@@ -13,6 +13,7 @@
 #ifndef MRF_EP_MSG_REVERSE_H
 #define MRF_EP_MSG_REVERSE_H
 
+#include "ep/model/ep.h"
 #include "ep/model/peer.h"
 #include "ep/msg/inbox.h"
 #include "proto/frame.h"
@@ -24,6 +25,18 @@ void mrf_reverse_find_peer_locked(struct mrf_inlet *inlet);
 void mrf_reverse_forget_peer_locked(struct mrf_peer *peer);
 void mrf_reverse_forget_inlet_locked(struct mrf_inlet *inlet);
 
+/* Is there something to tell that takes no note? */
+static inline bool mrf_reverse_has_news_locked(const struct mrf_inlet *inlet)
+{
+	const struct mrf_origin *origin = inlet->origin;
+
+	mrf_lock_held(&inlet->inbox->ep->lock);
+	return (int64_t)(mrf_origin_taken(origin) - origin->told) > 0 && inlet->vconn &&
+	       !inlet->noting && !inlet->wrong && !origin->shut && !origin->smaller &&
+	       !origin->unsure && !origin->used_up &&
+	       mrf_inbox_has_room_locked(inlet->inbox, origin);
+}
+
 /* Adds to a frame what has been taken of the reverse line, if that is news. */
 static inline void mrf_reverse_say_locked(const struct mrf_peer *peer,
 					  struct mrf_frame_message *frame)
@@ -31,7 +44,7 @@ static inline void mrf_reverse_say_locked(const struct mrf_peer *peer,
 	const struct mrf_inlet *inlet = peer->line.reverse;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (!inlet || !mrf_inlet_has_news(inlet))
+	if (!inlet || !mrf_reverse_has_news_locked(inlet))
 		return;
 	frame->flags |= MRF_FRAME_TAKEN;
 	frame->taken = (uint32_t)mrf_origin_taken(inlet->origin);

@@ -178,7 +178,7 @@ static int use_small(struct mrf_buf *buf, const struct mrf_local_req *req, struc
 }
 
 /*
- * Too many buffers or pieces to be held, all of which are needed at a time: a copy. -FI_EAGAIN: all slots for
+ * Few bytes, or too many buffers or pieces to be held, all of which are needed at a time: a copy. -FI_EAGAIN: all slots for
  * copies are in use.
  */
 static int take_copied(struct mrf_buf *buf, const struct mrf_local_req *req,
@@ -204,7 +204,8 @@ static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
 	bool few = req->count <= MRF_LOCAL_IOV;
 	int ret = 1;
 
-	if (mrf_unlikely(req->whole && !few))
+	/* A few bytes of a message go in one piece with its head. */
+	if (req->whole && (req->total <= MRF_LIMIT_INJECT || mrf_unlikely(!few)))
 		return take_copied(buf, req, local, covered);
 	/* Injected bytes are copied before the call returns, and need no registration. */
 	if (!req->inject && (strict || (req->desc && few)))

@@ -207,7 +207,7 @@ static MRF_ALWAYS_INLINE bool mrf_atomic_short(struct mrf_ep *ep, const struct m
 		from = (struct mrf_one_values){ &copy[0], &copy[1] };
 	}
 	mrf_lock_take(&ep->lock);
-	peer = ep->cells ? mrf_short_peer_locked(ep, one->addr) : NULL;
+	peer = ep->cells ? mrf_short_peer_locked(ep, MRF_CONN_ACCESS, one->addr) : NULL;
 	posted = peer && mrf_one_post_locked(ep, peer, one, &from);
 	mrf_lock_release(&ep->lock);
 	return posted;

@@ -16,6 +16,7 @@
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/note.h"
+#include "ep/tx/send_op.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/service.h"
 
@@ -44,9 +45,14 @@ static void allow_short_locked(struct mrf_ep *ep)
 	bool may = ep->enabled && !(ep->op_flags & ~MRF_SHORT_FLAGS);
 	bool reads = may && ep->caps & FI_READ, writes = may && ep->caps & FI_WRITE;
 	/* Atomic operations may have their values in memory of a device. */
-	bool atomics = ep->caps & FI_ATOMIC && !(ep->domain->space.mode & FI_MR_HMEM);
+	bool device = ep->domain->space.mode & FI_MR_HMEM;
+	bool atomics = ep->caps & FI_ATOMIC && !device;
+	bool sends = may && ep->inbox && ep->caps & FI_SEND && !device &&
+		     !(ep->op_flags & FI_DELIVERY_COMPLETE);
 	size_t max = ep->caps & FI_RMA ? mrf_vdev_limits(ep->domain->vdev)->max_msg_size : 0;
 
+	ep->short_send = sends ? MRF_SEND_MAX + 1 : 0;
+	ep->short_recv = ep->enabled && ep->inbox && ep->caps & FI_RECV && !device;
 	ep->short_silent = ep->selective && !(ep->op_flags & FI_COMPLETION);
 	ep->short_max[MRF_OP_READ] = reads ? max : 0;
 	ep->short_max[MRF_OP_WRITE] = writes ? max : 0;

@@ -81,6 +81,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/target_serve.c \
 	lib/ep/rx/target_serve.h \
 	lib/ep/rx/work.h \
+	lib/ep/send_short.c \
+	lib/ep/send_short.h \
 	lib/ep/short.h \
 	lib/ep/tagged_calls.c \
 	lib/ep/tx/atomic_op.c \

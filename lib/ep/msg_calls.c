@@ -14,7 +14,9 @@
 #include "ep/msg/peek.h"
 #include "ep/msg/recv.h"
 #include "ep/msg_calls.h"
+#include "ep/send_short.h"
 #include "ep/tx/send_op.h"
+#include "mr/desc.h"
 
 #define SEND_FLAGS                                                                         \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
@@ -120,8 +122,14 @@ ssize_t mrf_msg_send_one(struct fid_ep *ep, const char *call, const void *buf, s
 static ssize_t msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr,
 			void *context)
 {
-	struct mrf_req req = { .addr = addr, .context = context, .flags = mrf_msg_send_flags(ep) };
+	const struct mrf_send_one one = {
+		.buf = buf, .len = len, .desc = desc, .addr = addr, .context = context
+	};
+	struct mrf_req req = { .addr = addr, .context = context };
 
+	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
+		return 0;
+	req.flags = mrf_msg_send_flags(ep);
 	return mrf_msg_send_one(ep, "fi_send", buf, len, desc, &req);
 }
 
@@ -156,29 +164,44 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 
 static ssize_t msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
 {
+	const struct mrf_send_one one = { .buf = buf, .len = len, .addr = addr, .inject = true };
 	struct mrf_req req = { .addr = addr, .flags = FI_INJECT, .silent = true };
 
+	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
+		return 0;
 	return mrf_msg_send_one(ep, "fi_inject", buf, len, NULL, &req);
 }
 
 static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 			    uint64_t data, fi_addr_t addr, void *context)
 {
-	struct mrf_req req = { .addr = addr,
-			       .context = context,
-			       .data = data,
-			       .flags = mrf_msg_send_flags(ep) | FI_REMOTE_CQ_DATA };
+	const struct mrf_send_one one = { .buf = buf,
+					  .len = len,
+					  .desc = desc,
+					  .addr = addr,
+					  .context = context,
+					  .data = data,
+					  .has_data = true };
+	struct mrf_req req = { .addr = addr, .context = context, .data = data };
 
+	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
+		return 0;
+	req.flags = mrf_msg_send_flags(ep) | FI_REMOTE_CQ_DATA;
 	return mrf_msg_send_one(ep, "fi_senddata", buf, len, desc, &req);
 }
 
 static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
 			      fi_addr_t addr)
 {
+	const struct mrf_send_one one = {
+		.buf = buf, .len = len, .addr = addr, .data = data, .has_data = true, .inject = true
+	};
 	struct mrf_req req = {
 		.addr = addr, .data = data, .flags = FI_INJECT | FI_REMOTE_CQ_DATA, .silent = true
 	};
 
+	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
+		return 0;
 	return mrf_msg_send_one(ep, "fi_injectdata", buf, len, NULL, &req);
 }
 
@@ -255,10 +278,23 @@ static int check_source(const struct mrf_ep *ep, const char *call, struct mrf_re
 	return 0;
 }
 
-ssize_t mrf_msg_submit_recv(struct fid_ep *fid, const char *call, struct mrf_recv_req *req,
-			    uint64_t flags)
+/* The most common receive: all the checks below, and what they would say does not matter. */
+static bool is_right(const struct mrf_ep *ep, const struct mrf_recv_req *req, uint64_t flags)
 {
-	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
+	const struct mrf_mr_space *space = &ep->domain->space;
+
+	if (!ep->short_recv || !mrf_fork_ours(ep->obj.owner) || req->count != 1 || !req->iov ||
+	    !req->desc || flags & ~RECV_FLAGS ||
+	    (req->from != FI_ADDR_UNSPEC && ep->caps & FI_DIRECTED_RECV))
+		return false;
+	return !(space->mode & FI_MR_LOCAL) || !req->iov->iov_len ||
+	       mrf_desc_covers(space, req->desc[0], FI_RECV, (uintptr_t)req->iov->iov_base,
+			       req->iov->iov_len);
+}
+
+static ssize_t submit_checked(struct mrf_ep *ep, const char *call, struct mrf_recv_req *req,
+			      uint64_t flags)
+{
 	int ret = check_way(ep, FI_RECV, call);
 
 	if (!ret)
@@ -272,8 +308,18 @@ ssize_t mrf_msg_submit_recv(struct fid_ep *fid, const char *call, struct mrf_rec
 		ret = check_recv_buffers(ep, call, req);
 	if (ret)
 		return ret;
-	req->silent = ep->rx_selective && !(flags & FI_COMPLETION);
 	return flags & PEEK_FLAGS ? about_come(ep, call, req, flags) : mrf_recv_post(ep, req);
+}
+
+ssize_t mrf_msg_submit_recv(struct fid_ep *fid, const char *call, struct mrf_recv_req *req,
+			    uint64_t flags)
+{
+	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
+
+	req->silent = ep->rx_selective && !(flags & FI_COMPLETION);
+	if (mrf_likely(is_right(ep, req, flags)))
+		return mrf_recv_post(ep, req);
+	return submit_checked(ep, call, req, flags);
 }
 
 uint64_t mrf_msg_recv_flags(struct fid_ep *fid)

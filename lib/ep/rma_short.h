@@ -151,7 +151,7 @@ static inline bool mrf_rma_go(struct mrf_ep *ep, const struct mrf_rma_one *one,
 	bool posted;
 
 	mrf_lock_take(&ep->lock);
-	peer = mrf_short_peer_locked(ep, one->addr);
+	peer = mrf_short_peer_locked(ep, MRF_CONN_ACCESS, one->addr);
 	posted = peer && mrf_rma_post_locked(ep, peer, one, ends);
 	mrf_lock_release(&ep->lock);
 	return posted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared by the fast paths of common operations (rma_short.h, atomic_short.h). Inline, so
- * that the kind of access is known at compile time; ep->lock held.
+ * Shared by the fast paths of common operations (rma_short.h, atomic_short.h, send_short.c).
+ * Inline, so that the kind of access is known at compile time; ep->lock held.
  */
 #ifndef MRF_EP_SHORT_H
 #define MRF_EP_SHORT_H
@@ -17,14 +17,15 @@
 	(FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 
 /* The peer, if an operation to it can be posted at once; otherwise NULL. */
-static inline struct mrf_peer *mrf_short_peer_locked(struct mrf_ep *ep, fi_addr_t addr)
+static inline struct mrf_peer *mrf_short_peer_locked(struct mrf_ep *ep, enum mrf_conn_kind kind,
+						     fi_addr_t addr)
 {
 	struct mrf_peer *peer;
 
 	mrf_lock_held(&ep->lock);
-	if (mrf_unlikely(addr >= ep->peers[MRF_CONN_ACCESS].n))
+	if (mrf_unlikely(addr >= ep->peers[kind].n))
 		return NULL;
-	peer = ep->peers[MRF_CONN_ACCESS].of[addr];
+	peer = ep->peers[kind].of[addr];
 	if (mrf_unlikely(!peer || peer->state != MRF_PEER_READY ||
 			 peer->gen != atomic_load_explicit(peer->gen_word, memory_order_acquire) ||
 			 !mrf_list_empty(&peer->queue) || !mrf_conn_room_of_locked(ep, peer->conn)))

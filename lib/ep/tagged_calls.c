@@ -5,18 +5,25 @@
 #include "ep/checks.h"
 #include "ep/ep_ops.h"
 #include "ep/msg_calls.h"
+#include "ep/send_short.h"
 
 /* --- sends ------------------------------------------------------------------------------ */
 
 static ssize_t tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 			   fi_addr_t addr, uint64_t tag, void *context)
 {
-	struct mrf_req req = { .addr = addr,
-			       .tagged = true,
-			       .tag = tag,
-			       .context = context,
-			       .flags = mrf_msg_send_flags(ep) };
+	const struct mrf_send_one one = { .buf = buf,
+					  .len = len,
+					  .desc = desc,
+					  .addr = addr,
+					  .context = context,
+					  .tagged = true,
+					  .tag = tag };
+	struct mrf_req req = { .addr = addr, .tagged = true, .tag = tag, .context = context };
 
+	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
+		return 0;
+	req.flags = mrf_msg_send_flags(ep);
 	return mrf_msg_send_one(ep, "fi_tsend", buf, len, desc, &req);
 }
 
@@ -55,23 +62,37 @@ static ssize_t tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg
 static ssize_t tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr,
 			     uint64_t tag)
 {
+	const struct mrf_send_one one = {
+		.buf = buf, .len = len, .addr = addr, .tagged = true, .tag = tag, .inject = true
+	};
 	struct mrf_req req = {
 		.addr = addr, .tagged = true, .tag = tag, .flags = FI_INJECT, .silent = true
 	};
 
+	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
+		return 0;
 	return mrf_msg_send_one(ep, "fi_tinject", buf, len, NULL, &req);
 }
 
 static ssize_t tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 			       uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
 {
-	struct mrf_req req = { .addr = addr,
-			       .tagged = true,
-			       .tag = tag,
-			       .context = context,
-			       .data = data,
-			       .flags = mrf_msg_send_flags(ep) | FI_REMOTE_CQ_DATA };
+	const struct mrf_send_one one = { .buf = buf,
+					  .len = len,
+					  .desc = desc,
+					  .addr = addr,
+					  .context = context,
+					  .tagged = true,
+					  .tag = tag,
+					  .data = data,
+					  .has_data = true };
+	struct mrf_req req = {
+		.addr = addr, .tagged = true, .tag = tag, .context = context, .data = data
+	};
 
+	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
+		return 0;
+	req.flags = mrf_msg_send_flags(ep) | FI_REMOTE_CQ_DATA;
 	return mrf_msg_send_one(ep, "fi_tsenddata", buf, len, desc, &req);
 }
 
@@ -84,7 +105,17 @@ static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 			       .data = data,
 			       .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
 			       .silent = true };
+	const struct mrf_send_one one = { .buf = buf,
+					  .len = len,
+					  .addr = addr,
+					  .tagged = true,
+					  .tag = tag,
+					  .data = data,
+					  .has_data = true,
+					  .inject = true };
 
+	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
+		return 0;
 	return mrf_msg_send_one(ep, "fi_tinjectdata", buf, len, NULL, &req);
 }
 

@@ -224,6 +224,15 @@ int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 	return post_wr(conn->qp, &post);
 }
 
+int mrf_vconn_send(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+		   bool is_inline)
+{
+	struct ibv_send_wr post;
+
+	fill_wr(&post, wr_id, sge, nsge, MRF_VWR_SEND, is_inline);
+	return post_wr(conn->qp, &post);
+}
+
 int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
 			uint64_t remote_addr, uint32_t rkey, uint64_t add)
 {

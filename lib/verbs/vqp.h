@@ -107,6 +107,9 @@ int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 /* As mrf_vconn_access, for FETCH_ADD. */
 int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
 			uint64_t remote_addr, uint32_t rkey, uint64_t add);
+/* As mrf_vconn_post, in as few instructions as possible, for a SEND. */
+int mrf_vconn_send(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+		   bool is_inline);
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge);
 
 /* --- for lib/verbs only: of any queue pair ------------------------------------------ */

@@ -1821,6 +1821,16 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *vwr)
 	return ret;
 }
 
+int mrf_vconn_send(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+		   bool is_inline)
+{
+	const struct mrf_vwr wr = {
+		.wr_id = wr_id, .op = MRF_VWR_SEND, .nsge = nsge, .sge = sge, .is_inline = is_inline
+	};
+
+	return mrf_vconn_post(conn, &wr);
+}
+
 int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op, bool is_inline,
 		     struct mrf_sge *sge, uint64_t remote_addr, uint32_t rkey, uint32_t imm)
 {

@@ -45,6 +45,7 @@ unit_programs += \
 	tests/unit/t_msg_calls \
 	tests/unit/t_once \
 	tests/unit/t_short \
+	tests/unit/t_short_msg \
 	tests/unit/t_srq \
 	tests/unit/t_msg \
 	tests/unit/t_tagged \
@@ -105,6 +106,9 @@ tests_unit_t_inbox_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_SOURCES = tests/unit/t_lost.c $(EP_FIXTURE)
 tests_unit_t_lost_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
+tests_unit_t_short_msg_SOURCES = tests/unit/t_short_msg.c $(EP_FIXTURE)
+tests_unit_t_short_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_short_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_entry_begin,--wrap=mrf_vconn_send
 tests_unit_t_reverse_SOURCES = tests/unit/t_reverse.c $(EP_FIXTURE)
 tests_unit_t_reverse_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_again_SOURCES = tests/unit/t_msg_again.c $(EP_FIXTURE)

@@ -104,6 +104,8 @@ struct mrf_ep {
 	 */
 	_Atomic size_t short_max[2]; /* by kind: the most bytes that a fast path takes */
 	atomic_bool short_atomic[3]; /* by family: may the fast path take it */
+	_Atomic size_t short_send;   /* messages of fewer bytes: ep/send_short.h; 0: none */
+	atomic_bool short_recv;	     /* receives: ep/msg_calls.c */
 	atomic_bool short_silent;    /* no completion when they succeed */
 
 	/*

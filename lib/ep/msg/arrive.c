@@ -55,53 +55,54 @@ static void count_frame(struct mrf_origin *origin, struct mrf_slot *slot)
 	origin->used_up |= origin->next == origin->limit;
 }
 
-static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len)
+static void fill_message(struct mrf_message *message, struct mrf_slot *slot,
+			 const struct mrf_frame_message *frame)
 {
-	struct mrf_message *message = &slot->message;
-	struct mrf_frame_message frame;
-	struct mrf_match_recv *recv;
-	int ret = mrf_frame_message_decode(slot->bytes, len, &frame);
+	message->slot = slot;
+	message->origin = slot->origin;
+	message->data = frame->data;
+	message->len = frame->data_len;
+	message->tagged = frame->flags & MRF_FRAME_TAGGED;
+	message->tag = frame->tag;
+	message->has_cq_data = frame->flags & MRF_FRAME_CQ_DATA;
+	message->cq_data = frame->cq_data;
+}
 
-	if (!ret)
-		ret = check_frame(inlet->inbox->ep, inlet->origin, &frame);
+static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot,
+			       const struct mrf_frame_message *frame)
+{
+	struct mrf_inbox *inbox = inlet->inbox;
+	struct mrf_message *message = &slot->message;
+	struct mrf_match_recv *recv;
+	int ret = check_frame(inbox->ep, inlet->origin, frame);
+
 	if (mrf_unlikely(ret))
 		return ret;
 	count_frame(inlet->origin, slot);
-	if (frame.flags & MRF_FRAME_TAKEN)
-		mrf_reverse_hear_locked(inlet, &frame);
-	message->slot = slot;
-	message->origin = inlet->origin;
+	if (frame->flags & MRF_FRAME_TAKEN)
+		mrf_reverse_hear_locked(inlet, frame);
+	fill_message(message, slot, frame);
 	inlet->origin->kept++;
-	message->data = frame.data;
-	message->len = frame.data_len;
-	message->tagged = frame.flags & MRF_FRAME_TAGGED;
-	message->tag = frame.tag;
-	message->has_cq_data = frame.flags & MRF_FRAME_CQ_DATA;
-	message->cq_data = frame.cq_data;
-	mrf_label_refresh_locked(inlet->inbox);
-	recv = mrf_match_arrive(mrf_inbox_match(inlet->inbox, message->tagged),
-				inlet->origin->source, message->tag);
-	if (recv)
-		mrf_deliver_locked(inlet->inbox, mrf_recv_of(recv), message);
+	mrf_label_refresh_locked(inbox);
+	recv = mrf_match_arrive(mrf_inbox_match(inbox, message->tagged), inlet->origin->source,
+				message->tag);
+	if (mrf_likely(recv != NULL))
+		mrf_deliver_locked(inbox, mrf_recv_of(recv), message);
 	else
-		keep_message_locked(inlet->inbox, message);
+		keep_message_locked(inbox, message);
 	return 0;
 }
 
-/*
- * The slot is posted again, now or when it is no longer needed. Otherwise it is left to the caller,
- * and the line is to be cut off: -FI_EINVAL or as mrf_frame_message_decode, the frame is malformed,
- * or not the next one; -FI_E2BIG, it is one too many.
- */
-static int take_frame_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len)
+/* ret: why it is no message. */
+static int other_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len, int ret)
 {
 	int type = mrf_frame_type(slot->bytes, len);
 
-	if (mrf_unlikely(type < 0))
+	if (type < 0)
 		return type;
 	switch ((enum mrf_frame_type)type) {
 	case MRF_FRAME_MESSAGE:
-		return message_came_locked(inlet, slot, len);
+		return ret;
 	case MRF_FRAME_PROBE:
 		mrf_shared_post(&inlet->inbox->slots, slot);
 		return 0;
@@ -113,6 +114,20 @@ static int take_frame_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, siz
 		break;
 	}
 	return -FI_EINVAL;
+}
+
+/*
+ * The slot is posted again, now or when it is no longer needed. Otherwise it is left to the caller,
+ * and the line is to be cut off: -FI_EINVAL or as mrf_frame_message_decode, the frame is malformed,
+ * or not the next one; -FI_E2BIG, it is one too many.
+ */
+static int take_frame_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len)
+{
+	struct mrf_frame_message frame;
+	int ret = mrf_frame_message_decode(slot->bytes, len, &frame);
+
+	return mrf_likely(!ret) ? message_came_locked(inlet, slot, &frame)
+				: other_came_locked(inlet, slot, len, ret);
 }
 
 /* --- polling -------------------------------------------------------------------------- */

@@ -144,8 +144,10 @@ static void report_end_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 void mrf_recv_put_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
 {
 	mrf_lock_held(&inbox->ep->lock);
-	free(recv->more);
-	recv->more = NULL;
+	if (mrf_unlikely(recv->more != NULL)) {
+		free(recv->more);
+		recv->more = NULL;
+	}
 	mrf_list_add_head(&recv->match.all, &inbox->free_recvs);
 }
 
@@ -200,16 +202,15 @@ static bool copied_at_once(const struct mrf_mr_space *space, const struct mrf_re
 	uint64_t iova;
 	uint32_t lkey;
 
-	if (!len)
-		return true;
-	if (recv->more)
-		return false;
-	if (recv->desc &&
-	    mrf_desc_local(space, recv->desc, FI_RECV, (uintptr_t)recv->buf, len, &iova, &lkey)) {
+	if (mrf_likely(!recv->more && recv->desc &&
+		       mrf_desc_local(space, recv->desc, FI_RECV, (uintptr_t)recv->buf, len, &iova,
+				      &lkey))) {
 		memcpy(recv->buf, message->data, len);
 		return true;
 	}
-	return mrf_known_put(recv->buf, message->data, len);
+	if (!is_open(space, recv))
+		return false;
+	return !len || (!recv->more && mrf_known_put(recv->buf, message->data, len));
 }
 
 void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct mrf_message *message)
@@ -218,14 +219,14 @@ void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct m
 	const struct mrf_mr_space *space = &ep->domain->space;
 
 	mrf_lock_held(&ep->lock);
-	if (mrf_unlikely(!is_open(space, recv))) {
-		finish_recv_locked(inbox, recv, message, -FI_ECANCELED);
-		return;
-	}
 	/* What is late keeps its place before what comes after it. */
 	if (mrf_likely(mrf_list_empty(&inbox->late) && !inbox->copied &&
 		       copied_at_once(space, recv, message))) {
 		finish_recv_locked(inbox, recv, message, 0);
+		return;
+	}
+	if (mrf_unlikely(!is_open(space, recv))) {
+		finish_recv_locked(inbox, recv, message, -FI_ECANCELED);
 		return;
 	}
 	message->late.inbox = inbox;

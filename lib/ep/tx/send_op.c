@@ -15,39 +15,35 @@ static uint32_t frame_flags(const struct mrf_op *op)
 	       (op->send.tagged ? MRF_FRAME_TAGGED : 0);
 }
 
-/*
- * A frame is one work request, with a head that stays in the line's memory until it is back. What
- * has been copied into the operation goes inline, and the head with it.
- */
-static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
+static int check_target(const struct mrf_peer *peer, const struct mrf_op *op)
+{
+	if (mrf_unlikely(op->total + MRF_FRAME_MESSAGE_MAX > peer->line.slot))
+		return -FI_EMSGSIZE;
+	return mrf_likely(peer->line.kinds & (op->send.tagged ? MRF_LINE_TAGGED : MRF_LINE_MSG))
+		       ? 0
+		       : -FI_EOPNOTSUPP;
+}
+
+int mrf_send_frame_locked(struct mrf_peer *peer, struct mrf_op *op, struct mrf_sge *sge, int nsge,
+			  bool is_inline)
 {
 	struct mrf_conn *conn = peer->conn;
-	struct mrf_sge sge[MRF_LOCAL_SGE + 1];
-	struct mrf_vwr wr = { .op = MRF_VWR_SEND,
-			      .sge = sge,
-			      .is_inline = op->local.kind == MRF_LOCAL_INLINE || !op->total };
 	struct mrf_frame_message frame = { .flags = frame_flags(op),
 					   .number = (uint32_t)peer->line.posted,
 					   .tag = op->send.tag,
 					   .cq_data = op->imm.data };
-	uint64_t len = op->total;
 	uint8_t *head = mrf_conn_head(conn);
-	int ret;
+	int ret = check_target(peer, op);
 
 	mrf_lock_held(&peer->ep->lock);
-	if (op->total + MRF_FRAME_MESSAGE_MAX > peer->line.slot)
-		return -FI_EMSGSIZE;
-	if (!(peer->line.kinds & (op->send.tagged ? MRF_LINE_TAGGED : MRF_LINE_MSG)))
-		return -FI_EOPNOTSUPP;
+	if (mrf_unlikely(ret))
+		return ret;
 	mrf_reverse_say_locked(peer, &frame);
 	sge[0] = (struct mrf_sge){ .addr = (uintptr_t)head,
 				   .len = (uint32_t)mrf_frame_message_encode(&frame, head),
 				   .lkey = conn->slots_mr.lkey };
-	wr.nsge = 1 + mrf_local_sges(&op->local, 0, &len, sge + 1, MRF_LOCAL_SGE);
-	if (len != op->total)
-		return -FI_EIO;
-	ret = mrf_conn_post_locked(conn, &wr, op, len, len);
-	if (ret)
+	ret = mrf_conn_post_frame_locked(conn, op, sge, nsge + 1, is_inline);
+	if (mrf_unlikely(ret))
 		return ret;
 	if (frame.flags & MRF_FRAME_TAKEN)
 		mrf_reverse_said_locked(peer);
@@ -56,6 +52,20 @@ static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->psn.from = (uint32_t)peer->line.posted++;
 	op->psn.to = op->psn.from + 1;
 	return 0;
+}
+
+/* What has been copied into the operation goes inline, and the head with it. */
+static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	struct mrf_sge sge[MRF_LOCAL_SGE + 1];
+	uint64_t len = op->total;
+	int nsge = mrf_local_sges(&op->local, 0, &len, sge + 1, MRF_LOCAL_SGE);
+
+	mrf_lock_held(&peer->ep->lock);
+	if (len != op->total)
+		return -FI_EIO;
+	return mrf_send_frame_locked(peer, op, sge, nsge,
+				     op->local.kind == MRF_LOCAL_INLINE || !op->total);
 }
 
 const struct mrf_op_type mrf_op_send = {

@@ -3,7 +3,7 @@
 #ifndef MRF_EP_TX_SEND_OP_H
 #define MRF_EP_TX_SEND_OP_H
 
-#include "ep/model/op.h"
+#include "ep/model/peer.h"
 
 extern const struct mrf_op_type mrf_op_send;
 
@@ -15,5 +15,13 @@ extern const struct mrf_op_type mrf_op_send;
  * mrf_entry_begin and mrf_local_take. No lock is held.
  */
 int mrf_send_submit(struct mrf_ep *ep, const struct mrf_req *req);
+
+/*
+ * Posts the frame of a message that is filled in, in front of whose data (nsge pieces) sge has room
+ * for its head; is_inline: lkeys do not count. The peer is ready, and has a window. -FI_EMSGSIZE,
+ * -FI_EOPNOTSUPP: the target does not take it; or the device's errors. ep->lock is held.
+ */
+int mrf_send_frame_locked(struct mrf_peer *peer, struct mrf_op *op, struct mrf_sge *sge, int nsge,
+			  bool is_inline);
 
 #endif

@@ -9,8 +9,9 @@
 #include "cost.h"
 #include "message.h"
 
-#define TIMES 64u
-#define STREAM 1024u /* the agent, which looks after idle endpoints, takes part in the first few */
+#define TIMES 256u
+#define STREAM 1024u
+/* In the first few of a round the agent takes part, which looks after endpoints that nobody polls. */
 #define ROUNDS 9
 #define TAG 1u
 #define OTHER_TAGS 1000u

@@ -294,6 +294,12 @@ static __attribute__((noinline)) void failed_locked(struct mrf_conn *conn, struc
 	mrf_rpc_unsent_locked(conn, conn->head - 1, mrf_fail_conn_locked(conn, op, wc));
 }
 
+/* Messages that wait until the target has taken others: it says so, and no completion does. */
+static bool awaits_window(const struct mrf_peer *peer)
+{
+	return peer->kind == MRF_CONN_LINE && !mrf_outlet_is_open(&peer->line);
+}
+
 static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)
 {
 	struct mrf_peer *peer = conn->peer;
@@ -314,8 +320,8 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
 		if (!mrf_conn_in_flight_locked(conn))
 			mrf_conn_kick_locked(peer);
-	} else if (mrf_unlikely(!mrf_list_empty(&peer->queue) || peer->gone ||
-				peer->known.leases)) {
+	} else if (mrf_unlikely((!mrf_list_empty(&peer->queue) && !awaits_window(peer)) ||
+				peer->gone || peer->known.leases)) {
 		mrf_peer_advance_locked(peer);
 	}
 }

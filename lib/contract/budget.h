@@ -82,6 +82,8 @@
 #define MRF_BARRED_MS 1000
 /* Receives that an endpoint has posted at most. */
 #define MRF_RECVS 1048576
+/* How long fi_close waits until senders have been told what has come (ep/msg/farewell.h). */
+#define MRF_FAREWELL_MS 50
 /* How long nobody polls until the agent takes messages in itself. */
 #define MRF_DUTY_MS 10
 /* How long the kernel gets to resolve an address before it is asked again. */

@@ -12,6 +12,7 @@
 #include "ep/eps.h"
 #include "ep/link/conn.h"
 #include "ep/msg/duty.h"
+#include "ep/msg/farewell.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/requests.h"
 #include "ep/rx/target.h"
@@ -231,12 +232,25 @@ static bool still_sends(struct mrf_ep *ep)
 	return sends;
 }
 
+static bool says_farewell(struct mrf_ep *ep)
+{
+	bool over;
+
+	mrf_lock_take(&ep->lock);
+	over = !ep->lines || mrf_farewell_locked(ep->lines);
+	mrf_chores_unlock(ep);
+	return !over;
+}
+
 void mrf_eps_linger(struct mrf_ep *ep)
 {
 	int64_t end = mrf_now_ms() + mrf_param_int(MRF_PARAM_LINGER);
 
 	while (still_sends(ep) && mrf_now_ms() < end)
 		usleep(200);
+	end = mrf_min(end, mrf_now_ms() + MRF_FAREWELL_MS);
+	while (says_farewell(ep) && mrf_now_ms() < end)
+		usleep(20);
 }
 
 void mrf_eps_remove(struct mrf_ep *ep)

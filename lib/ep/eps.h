@@ -26,7 +26,8 @@ int mrf_eps_add(struct mrf_ep *ep);
 int mrf_eps_listen(struct mrf_ep *ep);
 /*
  * The endpoint closes: waits until the messages that it has sent have arrived, up to
- * FI_MRFAB_LINGER. Programs send their last message and close. No lock is held.
+ * FI_MRFAB_LINGER. Programs send their last message and close. Then peers are told which of their
+ * messages have come (msg/farewell.h). No lock is held.
  */
 void mrf_eps_linger(struct mrf_ep *ep);
 /*

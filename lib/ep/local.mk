@@ -37,6 +37,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/msg/deliver.h \
 	lib/ep/msg/duty.c \
 	lib/ep/msg/duty.h \
+	lib/ep/msg/farewell.c \
+	lib/ep/msg/farewell.h \
 	lib/ep/msg/inbox.c \
 	lib/ep/msg/inbox.h \
 	lib/ep/msg/label.c \

@@ -164,7 +164,7 @@ static struct {
 	int unreachable_err;
 	unsigned unresolved;
 	unsigned lost; /* connection requests to be */
-	bool hold, hold_messages, run_on_arm, run_on_disconnect;
+	bool hold, hold_messages, hold_frames, run_on_arm, run_on_disconnect;
 } f = { .conns = { &f.conns, &f.conns },
 	.kept = { &f.kept, &f.kept },
 	.srqs = { &f.srqs, &f.srqs },
@@ -243,7 +243,7 @@ void fake_reset(void)
 	enter();
 	memset(&fake, 0, sizeof(fake));
 	fake.max_msg_size = 8u << 20;
-	f.hold = f.hold_messages = f.run_on_arm = f.run_on_disconnect = false;
+	f.hold = f.hold_messages = f.hold_frames = f.run_on_arm = f.run_on_disconnect = false;
 	memset(f.calls, 0, sizeof(f.calls));
 	f.forgotten = f.probes = 0;
 	leave();
@@ -1502,6 +1502,13 @@ static bool run_access(struct mrf_vconn *conn, struct wr *wr)
 	return true;
 }
 
+static bool is_held(const struct mrf_vconn *conn, const struct wr *wr)
+{
+	if (wr->wr.op != MRF_VWR_SEND)
+		return f.hold;
+	return f.hold_messages || (f.hold_frames && is_line(conn));
+}
+
 static void run_queue(struct mrf_vconn *conn)
 {
 	struct mrf_list *node;
@@ -1510,8 +1517,8 @@ static void run_queue(struct mrf_vconn *conn)
 	       (node = mrf_list_first(&conn->sq))) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
 
-		if (wr->wr.op == MRF_VWR_SEND ? (f.hold_messages || !run_send(conn, wr))
-					      : (f.hold || !run_access(conn, wr)))
+		if (is_held(conn, wr) ||
+		    !(wr->wr.op == MRF_VWR_SEND ? run_send(conn, wr) : run_access(conn, wr)))
 			return;
 	}
 }
@@ -1540,6 +1547,15 @@ void fake_hold(bool hold)
 void fake_hold_all(bool hold)
 {
 	hold_some(hold, hold);
+}
+
+void fake_hold_frames(bool hold)
+{
+	enter();
+	f.hold_frames = hold;
+	if (!hold)
+		run_all();
+	leave();
 }
 
 static void run_unacknowledged(struct mrf_vconn *conn)

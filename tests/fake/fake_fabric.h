@@ -187,6 +187,8 @@ void fake_freeze(bool freeze);
 void fake_hold(bool hold);
 /* The same for messages, too: no question is asked and answered meanwhile. */
 void fake_hold_all(bool hold);
+/* What initiators send over lines stays; what comes back goes on. */
+void fake_hold_frames(bool hold);
 /* The next arming of a completion queue carries out one of those held for it, just after.
  */
 void fake_run_on_arm(void);

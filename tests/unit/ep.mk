@@ -50,6 +50,7 @@ unit_programs += \
 	tests/unit/t_msg \
 	tests/unit/t_tagged \
 	tests/unit/t_msg_again \
+	tests/unit/t_farewell \
 	tests/unit/t_lost \
 	tests/unit/t_reverse \
 	tests/unit/t_inbox \
@@ -111,6 +112,8 @@ tests_unit_t_short_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_short_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_entry_begin,--wrap=mrf_vconn_send
 tests_unit_t_reverse_SOURCES = tests/unit/t_reverse.c $(EP_FIXTURE)
 tests_unit_t_reverse_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_farewell_SOURCES = tests/unit/t_farewell.c $(EP_FIXTURE)
+tests_unit_t_farewell_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_again_SOURCES = tests/unit/t_msg_again.c $(EP_FIXTURE)
 tests_unit_t_msg_again_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_again_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_inlet_end

@@ -94,18 +94,19 @@ static void fit_window_locked(struct mrf_inlet *inlet)
 
 /* --- notes ---------------------------------------------------------------------------- */
 
-static int post_note_locked(const struct mrf_inlet *inlet, uint64_t taken)
+void mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t window)
 {
-	const struct mrf_frame_note note = { .taken = (uint32_t)taken,
-					     .window = inlet->origin->window };
+	const struct mrf_frame_note note = { .taken = (uint32_t)taken, .window = window };
 	uint8_t buf[MRF_FRAME_NOTE_LEN];
 	struct mrf_sge sge = { .addr = (uintptr_t)buf };
 	const struct mrf_vwr wr = {
 		.wr_id = MRF_NOTE_ID, .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge
 	};
 
+	mrf_lock_held(&inlet->inbox->ep->lock);
 	sge.len = (uint32_t)mrf_frame_note_encode(&note, buf);
-	return mrf_vconn_post(inlet->vconn, &wr);
+	/* If it cannot be sent, the connection is breaking. */
+	inlet->noting = !mrf_vconn_post(inlet->vconn, &wr);
 }
 
 /*
@@ -116,7 +117,7 @@ static bool is_due(const struct mrf_inlet *inlet)
 {
 	const struct mrf_origin *origin = inlet->origin;
 
-	return inlet->vconn && !inlet->noting && !inlet->wrong &&
+	return inlet->vconn && !inlet->noting && !inlet->wrong && !inlet->parting &&
 	       (origin->shut || origin->smaller || origin->unsure ||
 		(int64_t)(mrf_origin_taken(origin) - origin->told) >= origin->window / 2);
 }
@@ -140,8 +141,7 @@ static void tell_one_locked(struct mrf_inlet *inlet)
 		return;
 	}
 	fit_window_locked(inlet);
-	/* If it cannot be sent, the connection is breaking. */
-	inlet->noting = !post_note_locked(inlet, mrf_origin_taken(origin));
+	mrf_inbox_note_locked(inlet, mrf_origin_taken(origin), origin->window);
 	mrf_origin_told(origin);
 	origin->shut = origin->smaller = origin->unsure = origin->used_up = false;
 }

@@ -65,6 +65,7 @@ struct mrf_inlet {
 	struct mrf_list node; /* in inbox->inlets */
 	struct mrf_list due;  /* in inbox->due: a note has to be sent; or in inbox->full */
 	bool noting;	      /* one is on the way */
+	bool parting;	      /* its last one was sent: farewell.h */
 	bool known;	      /* its initiator had a line before */
 	bool heard;	      /* something has come over it */
 	uint64_t last;	      /* number of the slot that came back last over it: lost.h */
@@ -156,6 +157,8 @@ void mrf_inbox_keep_locked(struct mrf_inbox *inbox, const struct mrf_message *me
 
 /* The message is no longer kept: its bytes do not count. */
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);
+/* Sends a note, with what the line's initiator may count on. None may be on the way. */
+void mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t window);
 /* Tells peers what has been taken of theirs, unless too much of it is unexpected. */
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox);
 /* This one has to be told, as soon as half of its window has been taken. */

@@ -490,6 +490,19 @@ static void settle_one_locked(struct mrf_op *op, uint32_t psn)
 	mrf_settle_locked(op);
 }
 
+void mrf_fail_settle_came_locked(struct mrf_peer *peer)
+{
+	uint32_t came = (uint32_t)peer->line.taken;
+
+	mrf_lock_held(&peer->ep->lock);
+	mrf_list_each_safe (node, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		if (op->doubt && psn_upto(op->psn.to, came))
+			settle_one_locked(op, came);
+	}
+}
+
 void mrf_fail_settle_locked(struct mrf_conn *conn)
 {
 	struct mrf_peer *peer = conn->peer;

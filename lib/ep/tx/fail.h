@@ -44,6 +44,10 @@ void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status);
  * has executed, has those done that it has not, and fails the others. Agent thread.
  */
 void mrf_fail_settle_locked(struct mrf_conn *conn);
+/*
+ * A line is lost: completes the messages in doubt of which its target has said that they have come.
+ */
+void mrf_fail_settle_came_locked(struct mrf_peer *peer);
 
 /* Everything that waits fails now, and everything in flight once it has come back. */
 void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *text);

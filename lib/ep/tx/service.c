@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "ep/msg/arrive.h"
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
@@ -124,6 +125,11 @@ static void take_down_locked(struct mrf_peer *peer)
 	}
 	mrf_rpc_lost_locked(conn);
 	mrf_peer_rewind_locked(peer);
+	if (peer->kind == MRF_CONN_LINE) {
+		/* The last note may be behind what has come over other lines. */
+		mrf_arrive_all_locked(peer->ep->lines);
+		mrf_fail_settle_came_locked(peer);
+	}
 	if (denied)
 		mrf_fail_denied_locked(peer);
 	if (++peer->dial.losses >= MRF_LOSSES) {

@@ -22,9 +22,8 @@ static struct node_opt opt_of(uint64_t caps)
 	return (struct node_opt){ .caps = caps, .format = FI_CQ_FORMAT_TAGGED };
 }
 
-static void nodes_open(uint64_t caps)
+static void nodes_open_as(struct node_opt opt)
 {
-	struct node_opt opt = opt_of(caps);
 	unsigned i;
 
 	node_open(&a, &opt);
@@ -34,6 +33,11 @@ static void nodes_open(uint64_t caps)
 		out[i] = 100 + i;
 		in[i] = 0;
 	}
+}
+
+static void nodes_open(uint64_t caps)
+{
+	nodes_open_as(opt_of(caps));
 }
 
 static void nodes_close(void)
@@ -625,6 +629,101 @@ START_TEST(closing_drops_what_is_left)
 }
 END_TEST
 
+/* --- the flags of a call, and those of the endpoint ----------------------------------------- */
+
+static void nodes_open_selective(uint64_t op_flags)
+{
+	struct node_opt opt = opt_of(0);
+
+	opt.selective = true;
+	opt.op_flags = op_flags;
+	nodes_open_as(opt);
+}
+
+static void post_with(uint64_t flags, bool sends, unsigned i)
+{
+	struct iovec iov = { sends ? &out[i] : &in[i], 8 };
+	struct fi_msg_tagged msg = { .msg_iov = &iov,
+				     .iov_count = 1,
+				     .addr = sends ? to : FI_ADDR_UNSPEC,
+				     .tag = i,
+				     .context = iov.iov_base };
+
+	ck_assert_int_eq(sends ? fi_tsendmsg(a.ep, &msg, flags) : fi_trecvmsg(b.ep, &msg, flags),
+			 0);
+}
+
+/* Message 0 is that of the call without flags, and message 1 that of the call with these. */
+static void exchange_two(uint64_t flags)
+{
+	recv_tag(0, 0, 0, FI_ADDR_UNSPEC);
+	post_with(flags, false, 1);
+	ck_assert_int_eq(fi_tsend(a.ep, &out[0], 8, NULL, to, 0, &out[0]), 0);
+	post_with(flags, true, 1);
+}
+
+/* Of the two, only this one has told of its success. */
+static void want_told(unsigned told)
+{
+	ck_assert_ptr_eq(next_of(&a, NULL).op_context, &out[told]);
+	want_got(told, told, told);
+	want_idle(&a);
+	want_none(&a);
+	want_none(&b);
+	ck_assert_uint_eq(in[0], out[0]);
+	ck_assert_uint_eq(in[1], out[1]);
+}
+
+START_TEST(tagged_flags_of_a_call_take_the_place_of_the_endpoints)
+{
+	uint64_t flags = FI_RECV | FI_COMPLETION;
+
+	nodes_open_selective(FI_COMPLETION);
+	ck_assert_int_eq(fi_control(&b.ep->fid, FI_SETOPSFLAG, &flags), 0);
+	exchange_two(0);
+	want_told(0);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(tagged_successes_are_reported_as_asked_for)
+{
+	nodes_open_selective(0);
+	exchange_two(FI_COMPLETION);
+	want_told(1);
+	nodes_close();
+}
+END_TEST
+
+START_TEST(tagged_messages_that_are_injected_have_a_greatest_length)
+{
+	struct iovec iov = { out, MRF_LIMIT_INJECT };
+	struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1, .tag = 1 };
+
+	nodes_open(0);
+	iov.iov_base = pages(PAGE);
+	msg.addr = to;
+	ck_assert_int_eq(fi_tsendmsg(a.ep, &msg, FI_INJECT), 0);
+	next_of(&a, NULL);
+	iov.iov_len++;
+	ck_assert_int_eq(fi_tsendmsg(a.ep, &msg, FI_INJECT), -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_tsendmsg(a.ep, &msg, 0), 0);
+	next_of(&a, NULL);
+	nodes_close();
+}
+END_TEST
+
+/* It says 7, which is nobody's address. */
+START_TEST(a_source_is_not_looked_at_without_the_capability)
+{
+	nodes_open(0);
+	recv_tag(0, 5, 0, 7);
+	send_tag(0, 5);
+	want_got(0, 0, 5);
+	nodes_close();
+}
+END_TEST
+
 static TCase *tcase_tagged(void)
 {
 	TCase *tc = tcase_create("tagged");
@@ -639,6 +738,10 @@ static TCase *tcase_tagged(void)
 	tcase_add_test(tc, tagged_buffers_of_a_list_are_one_message);
 	tcase_add_loop_test(tc, tagged_sendmsg_takes_the_flags_that_are_for_it, 0,
 			    MRF_ARRAY_SIZE(send_flags));
+	tcase_add_test(tc, tagged_flags_of_a_call_take_the_place_of_the_endpoints);
+	tcase_add_test(tc, tagged_successes_are_reported_as_asked_for);
+	tcase_add_test(tc, tagged_messages_that_are_injected_have_a_greatest_length);
+	tcase_add_test(tc, a_source_is_not_looked_at_without_the_capability);
 	tcase_add_test(tc, tagged_calls_need_an_endpoint_that_is_enabled);
 	tcase_add_test(tc, a_tagged_receive_is_canceled);
 	tcase_add_test(tc, a_peer_without_tags_says_so);

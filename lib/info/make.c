@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "info/query.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <arpa/inet.h>
 #include <rdma/fi_domain.h>
@@ -15,10 +15,10 @@
 
 uint32_t mrf_info_prov_version(void)
 {
-	unsigned major = 0, minor = 0;
+	char *rest;
+	unsigned long major = strtoul(PACKAGE_VERSION, &rest, 10);
 
-	sscanf(PACKAGE_VERSION, "%u.%u", &major, &minor);
-	return FI_VERSION(major, minor);
+	return FI_VERSION((uint32_t)major, *rest ? (uint32_t)strtoul(rest + 1, NULL, 10) : 0);
 }
 
 /* --- capabilities ---------------------------------------------------------- */

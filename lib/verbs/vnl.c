@@ -35,6 +35,12 @@ static void read_u32(struct nlattr *attr, uint32_t *value)
 		*value = nla_get_u32(attr);
 }
 
+static void read_u64(struct nlattr *attr, uint64_t *value)
+{
+	if (attr && nla_len(attr) >= (int)sizeof(*value))
+		*value = nla_get_u64(attr);
+}
+
 /* The kernel sends 32 bits where its header says 64. */
 static void read_driver(struct nlattr *attr, struct mrf_vnl_dev *dev)
 {
@@ -53,6 +59,7 @@ bool mrf_vnl_parse(const void *attrs, size_t len, struct mrf_vnl_dev *dev)
 		return false;
 	read_u32(tb[RDMA_NLDEV_ATTR_DEV_INDEX], &dev->index);
 	read_string(tb[RDMA_NLDEV_ATTR_DEV_NAME], dev->name, sizeof(dev->name));
+	read_u64(tb[RDMA_NLDEV_ATTR_NODE_GUID], &dev->guid);
 	read_u32(tb[RDMA_NLDEV_ATTR_NDEV_INDEX], &dev->ifindex);
 	read_string(tb[RDMA_NLDEV_ATTR_NDEV_NAME], dev->netdev, sizeof(dev->netdev));
 	read_driver(tb[RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID], dev);
@@ -136,15 +143,15 @@ static int ask_about(struct nl_sock *sk, uint32_t index, const struct question *
 	return mrf_vnl_ask(sk, msg, visit, arg);
 }
 
-/*
- * A value that the kernel does not send stays unset, and the path's state says so. The port is
- * asked about first: what is kept of a device goes by its interface.
- */
+/* A value that the kernel does not send stays unset, and the path's state says so. */
 static int ask_details(struct nl_sock *sk, struct mrf_vnl_dev *dev)
 {
-	int ret = ask_about(sk, dev->index, &of_port, on_detail, dev);
+	int ret;
 
-	if (ret == -FI_ENOMEM || mrf_vnl_kept_find(nl_socket_get_fd(sk), dev))
+	if (mrf_vnl_kept_find(nl_socket_get_fd(sk), dev))
+		return 0;
+	ret = ask_about(sk, dev->index, &of_port, on_detail, dev);
+	if (ret == -FI_ENOMEM)
 		return ret;
 	ret = ask_about(sk, dev->index, &of_driver, on_detail, dev);
 	mrf_vnl_kept_add(nl_socket_get_fd(sk), dev);
@@ -196,8 +203,13 @@ static int ask_devs(struct nl_sock *sk, struct dev_list *list, const struct mrf_
 	return ret;
 }
 
-/* A socket to ask the kernel by. NULL, and *err says why. */
-static struct nl_sock *connect_rdma(int *err)
+/*
+ * As long as the kernel's messages can be; libnl's default is twice that. For each message of a list
+ * the kernel allocates and clears what the reader has room for: one message for each device.
+ */
+#define ROOM 8192
+
+struct nl_sock *mrf_vnl_connect(int protocol, int none, int *err)
 {
 	struct nl_sock *sk = nl_socket_alloc();
 
@@ -206,11 +218,17 @@ static struct nl_sock *connect_rdma(int *err)
 		return NULL;
 	nl_socket_disable_auto_ack(sk);
 	nl_socket_disable_msg_peek(sk);
-	if (!nl_connect(sk, NETLINK_RDMA))
+	nl_socket_set_msg_buf_size(sk, ROOM);
+	if (!nl_connect(sk, protocol))
 		return sk;
 	nl_socket_free(sk);
-	*err = -FI_ENOSYS;
+	*err = none;
 	return NULL;
+}
+
+static struct nl_sock *connect_rdma(int *err)
+{
+	return mrf_vnl_connect(NETLINK_RDMA, -FI_ENOSYS, err);
 }
 
 int mrf_vnl_devs(struct mrf_vnl_dev **devs, size_t *count, const struct mrf_vnl_netdevs *only)

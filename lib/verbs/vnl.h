@@ -17,10 +17,11 @@ struct mrf_vnl_dev {
 	char name[64];	 /* "rxe0" */
 	char netdev[16]; /* "eth0", or "" when it is not visible here */
 	uint32_t index;
+	uint64_t guid;	  /* the kernel makes it of the interface's hardware address */
 	uint32_t ifindex; /* 0 when not visible here */
 	bool has_driver;
 	uint64_t driver;     /* RDMA_DRIVER_*, valid with has_driver */
-	unsigned port_state; /* IBV_PORT_* */
+	unsigned port_state; /* IBV_PORT_*, of a soft-RoCE device */
 	size_t rate;	     /* bits per second; 0: unknown */
 };
 
@@ -53,6 +54,11 @@ bool mrf_vnl_parse_retries(const void *attrs, size_t len, uint64_t *count);
  */
 bool mrf_vnl_parse(const void *attrs, size_t len, struct mrf_vnl_dev *dev);
 
+/*
+ * A socket to ask the kernel by. NULL: *err is -FI_ENOMEM, or none: the kernel does not have this
+ * protocol.
+ */
+struct nl_sock *mrf_vnl_connect(int protocol, int none, int *err);
 /*
  * Sends msg, which it frees, and feeds the answers to visit. -FI_EIO: the kernel refused, or did not
  * answer.

@@ -161,15 +161,14 @@ static int ask_addresses(struct nl_sock *sk, struct addr_list *list)
 
 int mrf_vnl_ifaddrs(struct mrf_vnl_ifaddr **addrs, size_t *count)
 {
-	struct nl_sock *sk = nl_socket_alloc();
 	struct addr_list list = { 0 };
-	int ret = -FI_EIO;
+	int ret;
+	struct nl_sock *sk = mrf_vnl_connect(NETLINK_ROUTE, -FI_EIO, &ret);
 
 	mrf_slow_call();
 	if (!sk)
-		return -FI_ENOMEM;
-	if (!nl_connect(sk, NETLINK_ROUTE))
-		ret = ask_addresses(sk, &list);
+		return ret;
+	ret = ask_addresses(sk, &list);
 	nl_socket_free(sk);
 	if (ret) {
 		free(list.addrs);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <infiniband/verbs.h>
 #include "base/compiler.h"
 #include "base/renew.h"
 #include "verbs/vnl.h"
@@ -51,29 +52,44 @@ static size_t read_rate(const char *device)
 	return (size_t)(strtod(line, NULL) * 1e9);
 }
 
-static bool is_this_dev_locked(const struct mrf_vnl_dev *dev)
+static bool is_this_dev(const struct mrf_vnl_dev *kept, const struct mrf_vnl_dev *dev)
 {
-	const struct mrf_vnl_dev *kept = &dev_place(dev)->dev;
+	return kept->has_driver && kept->index == dev->index && kept->guid == dev->guid &&
+	       !strcmp(kept->name, dev->name);
+}
 
-	return kept->has_driver && kept->index == dev->index && !strcmp(kept->name, dev->name);
+static struct kept_dev kept_at(const struct mrf_vnl_dev *dev)
+{
+	struct kept_dev kept;
+
+	mrf_static_take(&kept_lock);
+	kept = *dev_place(dev);
+	mrf_static_release(&kept_lock);
+	return kept;
+}
+
+/* Sets the name that the interface has now. False: it is gone, or down, or has no carrier. */
+static bool is_running(int fd, struct mrf_vnl_dev *dev)
+{
+	struct ifreq ifr = { .ifr_ifindex = (int)dev->ifindex };
+
+	if (ioctl(fd, SIOCGIFNAME, &ifr))
+		return false;
+	memcpy(dev->netdev, ifr.ifr_name, sizeof(dev->netdev));
+	return !ioctl(fd, SIOCGIFFLAGS, &ifr) && ifr.ifr_flags & IFF_UP &&
+	       ifr.ifr_flags & IFF_RUNNING;
 }
 
 bool mrf_vnl_kept_find(int fd, struct mrf_vnl_dev *dev)
 {
-	const struct kept_dev *kept = dev_place(dev);
-	uint32_t speed = speed_of(fd, dev->netdev);
-	bool found;
+	struct kept_dev kept = kept_at(dev);
 
-	mrf_static_take(&kept_lock);
-	found = is_this_dev_locked(dev) && kept->speed == speed &&
-		kept->dev.ifindex == dev->ifindex;
-	if (found) {
-		dev->has_driver = true;
-		dev->driver = kept->dev.driver;
-		dev->rate = kept->dev.rate;
-	}
-	mrf_static_release(&kept_lock);
-	return found;
+	if (!is_this_dev(&kept.dev, dev) || !is_running(fd, &kept.dev) ||
+	    speed_of(fd, kept.dev.netdev) != kept.speed)
+		return false;
+	*dev = kept.dev;
+	dev->port_state = IBV_PORT_ACTIVE;
+	return true;
 }
 
 void mrf_vnl_kept_add(int fd, struct mrf_vnl_dev *dev)
@@ -90,10 +106,7 @@ void mrf_vnl_kept_add(int fd, struct mrf_vnl_dev *dev)
 
 uint32_t mrf_vnl_kept_ifindex(const struct mrf_vnl_dev *dev)
 {
-	uint32_t ifindex;
+	const struct kept_dev kept = kept_at(dev);
 
-	mrf_static_take(&kept_lock);
-	ifindex = is_this_dev_locked(dev) ? dev_place(dev)->dev.ifindex : 0;
-	mrf_static_release(&kept_lock);
-	return ifindex;
+	return is_this_dev(&kept.dev, dev) ? kept.dev.ifindex : 0;
 }

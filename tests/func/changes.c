@@ -161,6 +161,33 @@ static bool address_that_moves_is_found_where_it_is(void)
 	       found_by_source("10.71.1.1", "rxea");
 }
 
+static bool is_offered(const char *device)
+{
+	struct fi_info *info = offered(device, NULL);
+
+	fi_freeinfo(info);
+	return info;
+}
+
+/* The kernel takes a moment to tell the device of its interface. */
+static bool becomes_offered(const char *device, bool wanted)
+{
+	for (int i = 0; i < 1000 && is_offered(device) != wanted; i++)
+		usleep(10000);
+	return is_offered(device) == wanted ||
+	       fails("%s is %soffered", device, wanted ? "not " : "");
+}
+
+/* The device is known by then, so its port is only asked about where it may have changed. */
+static bool device_on_an_interface_that_is_down_is_not_offered(void)
+{
+	return becomes_offered("rxeb", true) && sh("ip link set mrfb down") &&
+	       becomes_offered("rxeb", false) && sh("ip link set mrfb up") &&
+	       becomes_offered("rxeb", true) && sh("ip link set mrfb carrier off") &&
+	       becomes_offered("rxeb", false) && sh("ip link set mrfb carrier on") &&
+	       becomes_offered("rxeb", true);
+}
+
 static bool renamed_device_is_opened(void)
 {
 	struct fi_info *info = offered("rxea", NULL);
@@ -192,6 +219,8 @@ int main(void)
 		{ "device_of_the_destination_comes_first", device_of_the_destination_comes_first },
 		{ "address_that_moves_is_found_where_it_is",
 		  address_that_moves_is_found_where_it_is },
+		{ "device_on_an_interface_that_is_down_is_not_offered",
+		  device_on_an_interface_that_is_down_is_not_offered },
 		{ "renamed_device_is_opened", renamed_device_is_opened },
 	};
 	const int count = sizeof(cases) / sizeof(cases[0]);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <arpa/inet.h>
+#include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/syscall.h>
 #include <infiniband/verbs.h>
 #include <netlink/attr.h>
 #include <netlink/errno.h>
@@ -358,10 +362,12 @@ START_TEST(vnl_reads_a_device)
 
 	nla_put_u32(msg, RDMA_NLDEV_ATTR_DEV_INDEX, 3);
 	nla_put_string(msg, RDMA_NLDEV_ATTR_DEV_NAME, "rxe3");
+	nla_put_u64(msg, RDMA_NLDEV_ATTR_NODE_GUID, UINT64_C(3) << 40);
 	nla_put_string(msg, 500, "an attribute of a newer kernel");
 	ck_assert(parse(msg, &dev));
 	ck_assert_uint_eq(dev.index, 3);
 	ck_assert_str_eq(dev.name, "rxe3");
+	ck_assert_uint_eq(dev.guid, UINT64_C(3) << 40);
 	ck_assert(!dev.has_driver);
 	ck_assert_uint_eq(dev.port_state, 9);
 }
@@ -489,11 +495,13 @@ START_TEST(vnl_passes_over_attributes_of_a_wrong_size)
 
 	nla_put_u8(msg, RDMA_NLDEV_ATTR_DEV_INDEX, 1);
 	nla_put_u16(msg, RDMA_NLDEV_ATTR_NDEV_INDEX, 1);
+	nla_put_u32(msg, RDMA_NLDEV_ATTR_NODE_GUID, 1);
 	nla_put_u16(msg, RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, 14);
 	nla_put(msg, RDMA_NLDEV_ATTR_PORT_STATE, 0, NULL);
 	ck_assert(parse(msg, &dev));
 	ck_assert_uint_eq(dev.index, 5);
 	ck_assert_uint_eq(dev.ifindex, 6);
+	ck_assert_uint_eq(dev.guid, 0);
 	ck_assert_uint_eq(dev.port_state, 1);
 	ck_assert(!dev.has_driver);
 }
@@ -583,62 +591,119 @@ END_TEST
 
 /* --- what is kept of a device ------------------------------------------------ */
 
-static struct mrf_vnl_dev bare_dev(uint32_t index, const char *name, uint32_t ifindex)
+/* The interface 17. */
+static struct {
+	const char *name; /* NULL: it is gone */
+	short flags;
+	uint16_t speed;
+} netdev;
+
+int __wrap_ioctl(int fd, unsigned long request, struct ifreq *ifr);
+
+int __wrap_ioctl(int fd, unsigned long request, struct ifreq *ifr)
 {
-	struct mrf_vnl_dev dev = { .index = index, .ifindex = ifindex, .netdev = "mrf-none" };
+	struct ethtool_cmd *cmd = (void *)ifr->ifr_data;
+
+	if (fd >= 0)
+		return (int)syscall(SYS_ioctl, fd, request, ifr);
+	if (!netdev.name ||
+	    (request == SIOCGIFNAME ? ifr->ifr_ifindex != 17 : strcmp(ifr->ifr_name, netdev.name)))
+		return -1;
+	if (request == SIOCGIFNAME)
+		snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", netdev.name);
+	else if (request == SIOCGIFFLAGS)
+		ifr->ifr_flags = netdev.flags;
+	else
+		ethtool_cmd_speed_set(cmd, netdev.speed);
+	return 0;
+}
+
+static struct mrf_vnl_dev bare_dev(uint32_t index, const char *name, uint64_t guid)
+{
+	struct mrf_vnl_dev dev = { .index = index, .guid = guid };
 
 	snprintf(dev.name, sizeof(dev.name), "%s", name);
 	return dev;
 }
 
-START_TEST(vnl_keeps_the_driver_of_a_device)
+/* On interface 17, which is running. */
+static void keep_dev(struct mrf_vnl_dev *dev)
 {
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-	struct mrf_vnl_dev dev = bare_dev(5, "mrf5", 17), again = bare_dev(5, "mrf5", 17);
+	netdev.name = "mrf-eth";
+	netdev.flags = IFF_UP | IFF_RUNNING;
+	netdev.speed = 100;
+	dev->has_driver = true;
+	dev->driver = 99;
+	dev->ifindex = 17;
+	snprintf(dev->netdev, sizeof(dev->netdev), "%s", netdev.name);
+	mrf_vnl_kept_add(-1, dev);
+}
 
-	ck_assert(!mrf_vnl_kept_find(fd, &again));
+START_TEST(vnl_keeps_what_a_device_does_not_change)
+{
+	struct mrf_vnl_dev dev = bare_dev(5, "mrf5", 7), again = dev;
+
+	ck_assert(!mrf_vnl_kept_find(-1, &again));
 	/* Without a driver there is nothing to keep. */
-	mrf_vnl_kept_add(fd, &dev);
-	ck_assert(!mrf_vnl_kept_find(fd, &again));
-	dev.has_driver = true;
-	dev.driver = 99;
-	mrf_vnl_kept_add(fd, &dev);
-	ck_assert(mrf_vnl_kept_find(fd, &again));
+	dev.ifindex = 17;
+	mrf_vnl_kept_add(-1, &dev);
+	ck_assert(!mrf_vnl_kept_find(-1, &again));
+	keep_dev(&dev);
+	ck_assert(mrf_vnl_kept_find(-1, &again));
 	ck_assert(again.has_driver);
 	ck_assert_uint_eq(again.driver, 99);
+	ck_assert_uint_eq(again.ifindex, 17);
 	ck_assert_uint_eq(mrf_vnl_kept_ifindex(&again), 17);
-	close(fd);
+}
+END_TEST
+
+/* Its port is asked about unless it is certain to be active. */
+START_TEST(vnl_knows_a_port_by_its_interface_while_that_is_running)
+{
+	static const short flags[] = { 0, IFF_UP, IFF_RUNNING };
+	struct mrf_vnl_dev dev = bare_dev(5, "mrf5", 7), again = dev, before = dev;
+	size_t i;
+
+	keep_dev(&dev);
+	for (i = 0; i < MRF_ARRAY_SIZE(flags); i++) {
+		netdev.flags = flags[i];
+		ck_assert(!mrf_vnl_kept_find(-1, &again));
+		ck_assert_mem_eq(&again, &before, sizeof(again));
+	}
+	netdev.flags = IFF_UP | IFF_RUNNING | IFF_BROADCAST;
+	netdev.name = "mrf-new";
+	ck_assert(mrf_vnl_kept_find(-1, &again));
+	ck_assert_str_eq(again.netdev, "mrf-new");
+	ck_assert_uint_eq(again.port_state, IBV_PORT_ACTIVE);
+	netdev.speed++;
+	ck_assert(!mrf_vnl_kept_find(-1, &again));
+	netdev.speed--;
+	netdev.name = NULL;
+	ck_assert(!mrf_vnl_kept_find(-1, &again));
 }
 END_TEST
 
 START_TEST(vnl_does_not_mistake_a_device_for_another)
 {
 	static const struct {
-		uint32_t index, ifindex;
+		uint32_t index;
 		const char *name;
-	} others[] = { { 5 + 64, 17, "mrf5" }, { 5, 17, "mrf6" }, { 5, 18, "mrf5" } };
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-	struct mrf_vnl_dev dev = bare_dev(5, "mrf5", 17), other;
+		uint64_t guid;
+	} others[] = { { 5 + 64, "mrf5", 7 }, { 5, "mrf6", 7 }, { 5, "mrf5", 8 } };
+	struct mrf_vnl_dev dev = bare_dev(5, "mrf5", 7), other;
 	size_t i;
 
-	dev.has_driver = true;
-	mrf_vnl_kept_add(fd, &dev);
+	keep_dev(&dev);
 	for (i = 0; i < MRF_ARRAY_SIZE(others); i++) {
-		other = bare_dev(others[i].index, others[i].name, others[i].ifindex);
-		ck_assert(!mrf_vnl_kept_find(fd, &other));
-		ck_assert(!other.has_driver);
+		other = bare_dev(others[i].index, others[i].name, others[i].guid);
+		ck_assert(!mrf_vnl_kept_find(-1, &other));
+		ck_assert_uint_eq(mrf_vnl_kept_ifindex(&other), 0);
 	}
-	/* The interface is what the caller of this does not know. */
-	ck_assert_uint_eq(mrf_vnl_kept_ifindex(&other), 17);
-	other = bare_dev(5, "mrf6", 0);
-	ck_assert_uint_eq(mrf_vnl_kept_ifindex(&other), 0);
-	/* The one with the same place takes it. */
-	other = bare_dev(5 + 64, "mrf7", 20);
-	other.has_driver = true;
-	mrf_vnl_kept_add(fd, &other);
-	ck_assert(!mrf_vnl_kept_find(fd, &dev));
-	ck_assert(mrf_vnl_kept_find(fd, &other));
-	close(fd);
+	/* The same place: the new one takes it. */
+	other = bare_dev(5 + 64, "mrf7", 7);
+	keep_dev(&other);
+	ck_assert(!mrf_vnl_kept_find(-1, &dev));
+	ck_assert(mrf_vnl_kept_find(-1, &other));
 }
 END_TEST
 
@@ -679,7 +744,8 @@ static TCase *tcase_paths(void)
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, vnl_gives_one_path_for_each_address_of_a_device);
 	tcase_add_test(tc, vnl_asks_about_the_interfaces_of_named_addresses);
-	tcase_add_test(tc, vnl_keeps_the_driver_of_a_device);
+	tcase_add_test(tc, vnl_keeps_what_a_device_does_not_change);
+	tcase_add_test(tc, vnl_knows_a_port_by_its_interface_while_that_is_running);
 	tcase_add_test(tc, vnl_does_not_mistake_a_device_for_another);
 	tcase_add_test(tc, vnl_keeps_the_devices_apart);
 	tcase_add_test(tc, vnl_says_why_a_device_cannot_be_used);

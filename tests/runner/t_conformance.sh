@@ -10,6 +10,7 @@ here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
 mr=$here/docs/CONFORMANCE.md
 msg=$here/docs/CONFORMANCE-MSG.md
+tagged=$here/docs/CONFORMANCE-TAGGED.md
 
 # page FILE COUNTS ROW...
 page() {
@@ -30,6 +31,8 @@ make_right() {
 	page "$msg" '2 rows, 1 shown, 0 open, 1 n/a' \
 		'| SEND-001 | 1.17 | fi_send | b | func:it_works, api:t_layout |' \
 		'| SEND-002 | 1.17 | fi_send | see KEY-002 | n/a: advice |'
+	page "$tagged" '2 rows, 1 shown, 1 open, 0 n/a' \
+		'| TAG-001 | 1.17 | fi_tsend | b | func:it_works |' '| TAG-002 | 1.17 | fi_tsend | c | open |'
 }
 
 # says NAME STATUS PATTERN OPTION...

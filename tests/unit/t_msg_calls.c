@@ -20,7 +20,7 @@
 
 static struct pair p;
 static struct unit_capture cap;
-static char buf[64];
+static char buf[MRF_SEND_MAX + 1];
 static int context;
 
 /* --- what stands in for the transport --------------------------------------------------- */

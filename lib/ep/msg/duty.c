@@ -10,7 +10,10 @@ static void watch_later(struct mrf_inbox *inbox)
 	mrf_timer_set(inbox->ep->agent, &inbox->watch, MRF_DUTY_MS);
 }
 
-/* A read that finds an entry does not poll, but who reads will poll when there is none. */
+/*
+ * A read that finds an entry does not poll, but who reads will poll when there is none. If there
+ * always is one, because others write to the queue, the agent takes in now and then (looked).
+ */
 static bool is_read_locked(struct mrf_inbox *inbox)
 {
 	const struct mrf_ep *ep = inbox->ep;
@@ -39,19 +42,23 @@ static void begin_duty_locked(struct mrf_inbox *inbox)
 {
 	mrf_vcq_arm(inbox->vcq);
 	mrf_ep_watch_locked(inbox->ep);
-	mrf_arrive_poll_locked(inbox);
-	mrf_deliver_late_locked(inbox);
 }
 
 static void looked(struct mrf_timer *timer)
 {
 	struct mrf_inbox *inbox = mrf_container_of(timer, struct mrf_inbox, watch);
 	struct mrf_ep *ep = inbox->ep;
+	bool polled;
 
 	mrf_lock_take(&ep->lock);
+	polled = inbox->polled;
 	inbox->on_duty = !is_polled_locked(inbox);
 	if (inbox->on_duty)
 		begin_duty_locked(inbox);
+	if (!polled) {
+		mrf_arrive_poll_locked(inbox);
+		mrf_deliver_late_locked(inbox);
+	}
 	mrf_lock_release(&ep->lock);
 	if (!inbox->on_duty)
 		watch_later(inbox);

@@ -107,16 +107,27 @@ uint64_t mrf_msg_send_flags(struct fid_ep *fid)
 	return mrf_ep_of(&fid->fid)->op_flags;
 }
 
-/* Sends one buffer, with what req has beside it. */
-ssize_t mrf_msg_send_one(struct fid_ep *ep, const char *call, const void *buf, size_t len,
-			 void *desc, struct mrf_req *req)
+ssize_t mrf_msg_send_one(struct fid_ep *fid, const char *call, const struct mrf_send_one *one)
 {
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
+	struct iovec iov = { (void *)(uintptr_t)one->buf, one->len };
+	void *desc = one->desc;
+	struct mrf_req req;
 
-	req->iov = &iov;
-	req->desc = &desc;
-	req->count = 1;
-	return mrf_msg_submit_send(ep, call, req);
+	if (mrf_likely(mrf_send_short(ep, one)))
+		return 0;
+	req = (struct mrf_req){ .iov = &iov,
+				.desc = &desc,
+				.count = 1,
+				.addr = one->addr,
+				.context = one->context,
+				.tagged = one->tagged,
+				.tag = one->tag,
+				.data = one->data,
+				.flags = (one->inject ? FI_INJECT : ep->op_flags) |
+					 (one->has_data ? FI_REMOTE_CQ_DATA : 0),
+				.silent = one->inject };
+	return mrf_msg_submit_send(fid, call, &req);
 }
 
 static ssize_t msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr,
@@ -125,12 +136,8 @@ static ssize_t msg_send(struct fid_ep *ep, const void *buf, size_t len, void *de
 	const struct mrf_send_one one = {
 		.buf = buf, .len = len, .desc = desc, .addr = addr, .context = context
 	};
-	struct mrf_req req = { .addr = addr, .context = context };
 
-	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
-		return 0;
-	req.flags = mrf_msg_send_flags(ep);
-	return mrf_msg_send_one(ep, "fi_send", buf, len, desc, &req);
+	return mrf_msg_send_one(ep, "fi_send", &one);
 }
 
 static ssize_t msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -165,11 +172,8 @@ static ssize_t msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t
 static ssize_t msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
 {
 	const struct mrf_send_one one = { .buf = buf, .len = len, .addr = addr, .inject = true };
-	struct mrf_req req = { .addr = addr, .flags = FI_INJECT, .silent = true };
 
-	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
-		return 0;
-	return mrf_msg_send_one(ep, "fi_inject", buf, len, NULL, &req);
+	return mrf_msg_send_one(ep, "fi_inject", &one);
 }
 
 static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
@@ -182,12 +186,8 @@ static ssize_t msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void
 					  .context = context,
 					  .data = data,
 					  .has_data = true };
-	struct mrf_req req = { .addr = addr, .context = context, .data = data };
 
-	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
-		return 0;
-	req.flags = mrf_msg_send_flags(ep) | FI_REMOTE_CQ_DATA;
-	return mrf_msg_send_one(ep, "fi_senddata", buf, len, desc, &req);
+	return mrf_msg_send_one(ep, "fi_senddata", &one);
 }
 
 static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
@@ -196,13 +196,8 @@ static ssize_t msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, ui
 	const struct mrf_send_one one = {
 		.buf = buf, .len = len, .addr = addr, .data = data, .has_data = true, .inject = true
 	};
-	struct mrf_req req = {
-		.addr = addr, .data = data, .flags = FI_INJECT | FI_REMOTE_CQ_DATA, .silent = true
-	};
 
-	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
-		return 0;
-	return mrf_msg_send_one(ep, "fi_injectdata", buf, len, NULL, &req);
+	return mrf_msg_send_one(ep, "fi_injectdata", &one);
 }
 
 /* --- receives --------------------------------------------------------------------------- */

@@ -19,12 +19,8 @@ static ssize_t tagged_send(struct fid_ep *ep, const void *buf, size_t len, void 
 					  .context = context,
 					  .tagged = true,
 					  .tag = tag };
-	struct mrf_req req = { .addr = addr, .tagged = true, .tag = tag, .context = context };
 
-	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
-		return 0;
-	req.flags = mrf_msg_send_flags(ep);
-	return mrf_msg_send_one(ep, "fi_tsend", buf, len, desc, &req);
+	return mrf_msg_send_one(ep, "fi_tsend", &one);
 }
 
 static ssize_t tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -65,13 +61,8 @@ static ssize_t tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_
 	const struct mrf_send_one one = {
 		.buf = buf, .len = len, .addr = addr, .tagged = true, .tag = tag, .inject = true
 	};
-	struct mrf_req req = {
-		.addr = addr, .tagged = true, .tag = tag, .flags = FI_INJECT, .silent = true
-	};
 
-	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
-		return 0;
-	return mrf_msg_send_one(ep, "fi_tinject", buf, len, NULL, &req);
+	return mrf_msg_send_one(ep, "fi_tinject", &one);
 }
 
 static ssize_t tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
@@ -86,25 +77,13 @@ static ssize_t tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, v
 					  .tag = tag,
 					  .data = data,
 					  .has_data = true };
-	struct mrf_req req = {
-		.addr = addr, .tagged = true, .tag = tag, .context = context, .data = data
-	};
 
-	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
-		return 0;
-	req.flags = mrf_msg_send_flags(ep) | FI_REMOTE_CQ_DATA;
-	return mrf_msg_send_one(ep, "fi_tsenddata", buf, len, desc, &req);
+	return mrf_msg_send_one(ep, "fi_tsenddata", &one);
 }
 
 static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
 				 fi_addr_t addr, uint64_t tag)
 {
-	struct mrf_req req = { .addr = addr,
-			       .tagged = true,
-			       .tag = tag,
-			       .data = data,
-			       .flags = FI_INJECT | FI_REMOTE_CQ_DATA,
-			       .silent = true };
 	const struct mrf_send_one one = { .buf = buf,
 					  .len = len,
 					  .addr = addr,
@@ -114,9 +93,7 @@ static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 					  .has_data = true,
 					  .inject = true };
 
-	if (mrf_likely(mrf_send_short(mrf_ep_of(&ep->fid), &one)))
-		return 0;
-	return mrf_msg_send_one(ep, "fi_tinjectdata", buf, len, NULL, &req);
+	return mrf_msg_send_one(ep, "fi_tinjectdata", &one);
 }
 
 /* --- receives --------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #include "ep/link/greet.h"
 #include "ep/ep_ops.h"
 #include "ep/msg/lines.h"
-#include "ep/rx/target.h"
+#include "ep/rx/cut.h"
 #include "ep/short.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"

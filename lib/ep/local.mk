@@ -70,6 +70,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rma_short.h \
 	lib/ep/rx/atomic_serve.c \
 	lib/ep/rx/atomic_serve.h \
+	lib/ep/rx/cut.c \
+	lib/ep/rx/cut.h \
 	lib/ep/rx/ends.c \
 	lib/ep/rx/ends.h \
 	lib/ep/rx/job_serve.c \
@@ -91,6 +93,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/atomic_op.h \
 	lib/ep/tx/atomic_swap.c \
 	lib/ep/tx/atomic_swap.h \
+	lib/ep/tx/cause.c \
+	lib/ep/tx/cause.h \
 	lib/ep/tx/chores.c \
 	lib/ep/tx/chores.h \
 	lib/ep/tx/commit.c \

@@ -5,7 +5,7 @@
  * does not get through must fail alike whether or not there is a region.
  */
 #include "harness.h"
-#include "proto/proto.h"
+#include "proto/greeting.h"
 #include "stranger.h"
 
 #define SIZE (4 * PAGE)

@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <rdma/rdma_cma.h>
-#include "proto/proto.h"
+#include "proto/greeting.h"
 
 #define SLOTS 4
 #define RECVS 8

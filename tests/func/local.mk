@@ -111,7 +111,7 @@ tests_func_f_async_LDADD = $(func_libs)
 tests_func_f_auth_SOURCES = tests/func/f_auth.c tests/func/stranger.c \
 	tests/func/stranger.h $(func_harness)
 tests_func_f_auth_LDADD = $(func_libs)
-tests_func_foreign_SOURCES = tests/func/foreign.c lib/proto/proto.c
+tests_func_foreign_SOURCES = tests/func/foreign.c lib/proto/proto.c lib/proto/greeting.c
 tests_func_foreign_CFLAGS = $(AM_CFLAGS)
 tests_func_foreign_LDADD = $(VERBS_LIBS)
 tests_func_commit_SOURCES = tests/func/commit.c tests/func/fab.c tests/func/fab.h \

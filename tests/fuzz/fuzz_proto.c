@@ -15,6 +15,7 @@
 #include <string.h>
 #include "fuzz.h"
 #include "proto/frame.h"
+#include "proto/greeting.h"
 
 static void must(int ok)
 {

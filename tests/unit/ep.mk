@@ -247,7 +247,8 @@ tests_unit_t_fuzz_proto_SOURCES = tests/unit/t_fuzz_proto.c tests/fuzz/fuzz_prot
 tests_unit_t_fuzz_proto_LDADD = $(UNIT_LDADD)
 # With libFuzzer, which clang has; not built unless asked for.
 EXTRA_PROGRAMS += tests/fuzz/fuzz_proto
-tests_fuzz_fuzz_proto_SOURCES = tests/fuzz/fuzz_proto.c tests/fuzz/fuzz.h lib/proto/proto.c
+tests_fuzz_fuzz_proto_SOURCES = tests/fuzz/fuzz_proto.c tests/fuzz/fuzz.h lib/proto/proto.c \
+	lib/proto/greeting.c
 tests_fuzz_fuzz_proto_CFLAGS = $(AM_CFLAGS) -fsanitize=fuzzer,address,undefined
 tests_fuzz_fuzz_proto_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
 EXTRA_DIST += \

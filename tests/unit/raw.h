@@ -9,7 +9,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include "ep_fixture.h"
-#include "proto/proto.h"
+#include "proto/greeting.h"
 
 #define SLOTS 128
 #define SLOT MRF_PROTO_MAX_REQUEST

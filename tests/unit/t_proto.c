@@ -4,6 +4,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "proto/frame.h"
+#include "proto/greeting.h"
 #include "unit.h"
 
 static struct mrf_answer sample_answer(uint32_t nseg)

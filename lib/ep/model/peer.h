@@ -13,7 +13,7 @@
 #include "ep/model/ep.h"
 #include "ep/model/fate.h"
 #include "loop/agent.h"
-#include "proto/proto.h"
+#include "proto/greeting.h"
 
 struct mrf_peer;
 

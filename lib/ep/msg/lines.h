@@ -4,6 +4,7 @@
 #define MRF_EP_MSG_LINES_H
 
 #include "ep/msg/inbox.h"
+#include "proto/greeting.h"
 
 /*
  * For an endpoint that is being opened with FI_MSG. -FI_ENOMEM, -FI_EIO: no random numbers.

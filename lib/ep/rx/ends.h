@@ -4,7 +4,7 @@
 #define MRF_EP_RX_ENDS_H
 
 #include "ep/model/ep.h"
-#include "proto/proto.h"
+#include "proto/greeting.h"
 
 /* A queue pair has stopped: all of *end but its order is set. The oldest end makes room. */
 void mrf_ends_keep(struct mrf_ends *ends, const struct mrf_end *end);

@@ -6,8 +6,6 @@
 #include "ep/link/passive.h"
 
 void mrf_passive_request(struct mrf_ep *ep, const struct mrf_cm_event *event);
-/* The initiator of a line breaks the protocol, or the line is to be closed (mrf_inbox_calls). */
-void mrf_passive_cut(struct mrf_inlet *inlet);
 /* Handles what has arrived, and destroys a connection of the endpoint. False: there was none. */
 bool mrf_passive_destroy_one(struct mrf_ep *ep);
 /*

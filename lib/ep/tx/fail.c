@@ -31,90 +31,10 @@
 #include "base/log.h"
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
+#include "ep/tx/cause.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/settle.h"
-
-/* --- how operations end that cannot go on ------------------------------------------------- */
-
-static const struct cause {
-	int err;
-	int code;
-	const char *text;
-} causes[] = {
-	[MRF_WC_FLUSHED] = { FI_ECONNRESET, 4112, "the peer went away" },
-	[MRF_WC_LOCAL] = { FI_EFAULT, 4110,
-			   "the local buffer's registration does not allow this access (its "
-			   "region was closed, or has another size)" },
-	[MRF_WC_UNSENT] = { FI_ENETDOWN, 4114,
-			    "the device cannot send, because its link is down or there is no "
-			    "route" },
-	[MRF_WC_TIMEOUT] = { FI_ETIMEDOUT, 4111, "there is no answer" },
-	[MRF_WC_DENIED] = { FI_EACCES, 5203,
-			    "the kernel accepts no more work requests from this process (or "
-			    "thread), whose credentials have changed since it opened the domain" },
-	[MRF_WC_OTHER] = { FI_EIO, 4113, "the device reported an error on the connection" },
-};
-
-static const struct cause always_flushed = {
-	FI_ECONNRESET, 4116,
-	"the connection broke each time that the access was tried, and nothing says why"
-};
-
-/*
- * Is it known what became of it? It is of an access whose own buffer was at fault, unless the device
- * had sent it before.
- */
-static bool is_known_locked(const struct mrf_op *op, enum mrf_wc_status status)
-{
-	if (status != MRF_WC_LOCAL || op->awaiting)
-		return false;
-	return !op->peer->conn->behind_ran || mrf_kind_arrives(op->type->kind);
-}
-
-static const char *doubt_text(enum mrf_op_kind kind)
-{
-	switch (kind) {
-	case MRF_OP_SEND:
-		return ": the message may or may not have come";
-	case MRF_OP_READ:
-	case MRF_OP_WRITE:
-	case MRF_OP_RPC:
-	case MRF_OP_ATOMIC:
-		break;
-	}
-	return ": the access may or may not have been done";
-}
-
-/* Has it come back flushed each time that it was tried? */
-static bool was_always_flushed(const struct mrf_op *op, enum mrf_wc_status status)
-{
-	return status == MRF_WC_FLUSHED && op->broken.timeouts > MRF_TIMEOUTS;
-}
-
-static void fail_cause_locked(struct mrf_op *op, const struct cause *cause, const char *doubt)
-{
-	struct mrf_why why;
-	char addr[64];
-
-	mrf_why_set(&why, cause->err, cause->code, "%s: %s%s",
-		    mrf_addr_text(&op->peer->addr, addr, sizeof(addr)), cause->text, doubt);
-	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
-	mrf_settle_fail_locked(op, &why);
-}
-
-void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status)
-{
-	mrf_lock_held(&op->peer->ep->lock);
-	fail_cause_locked(op, was_always_flushed(op, status) ? &always_flushed : &causes[status],
-			  is_known_locked(op, status) ? "" : doubt_text(op->type->kind));
-}
-
-/* op, which waits in doubt, fails: nobody knows whether it was done. */
-static void fail_doubt_locked(struct mrf_op *op)
-{
-	mrf_fail_status_locked(op, (enum mrf_wc_status)op->doubt);
-}
 
 /* --- in doubt: which packets were lost -------------------------------------------------- */
 
@@ -249,7 +169,7 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 		break;
 	case MRF_FATAL:
 		peer->dial.losses = 0;
-		mrf_fail_status_locked(op, fate.status);
+		mrf_cause_fail_doubt_locked(op, fate.status);
 	}
 }
 
@@ -389,7 +309,7 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 		if (op->awaiting)
 			continue;
 		if (op->doubt)
-			fail_doubt_locked(op);
+			mrf_cause_fail_doubt_locked(op, (enum mrf_wc_status)op->doubt);
 		else
 			mrf_settle_fail_locked(op, &why);
 	}
@@ -414,10 +334,7 @@ void mrf_fail_denied_locked(struct mrf_peer *peer)
 	mrf_fail_peer_locked(peer, FI_EACCES, 5204, MRF_DENIED_TEXT);
 }
 
-/*
- * --- in doubt: the target has told
- * ------------------------------------------------------------------
- */
+/* --- in doubt: the target has told ------------------------------------------------------- */
 
 #define PSN_MASK 0xffffffu
 
@@ -469,13 +386,14 @@ static void settle_one_locked(struct mrf_op *op, uint32_t psn)
 
 	/* A message: no more is tried. */
 	if (none && op->type->kind == MRF_OP_SEND &&
-	    was_always_flushed(op, (enum mrf_wc_status)op->doubt)) {
-		fail_cause_locked(op, &always_flushed, ": the message has not come");
+	    mrf_cause_is_lasting(op, (enum mrf_wc_status)op->doubt)) {
+		mrf_cause_fail_locked(op, (enum mrf_wc_status)op->doubt,
+				      ": the message has not come");
 		return;
 	}
 	switch (none ? GOES_ON : what_is_left(op, all)) {
 	case UNKNOWN:
-		fail_doubt_locked(op);
+		mrf_cause_fail_doubt_locked(op, (enum mrf_wc_status)op->doubt);
 		return;
 	case NO_RESULTS:
 		lose_results_locked(op);
@@ -517,6 +435,6 @@ void mrf_fail_settle_locked(struct mrf_conn *conn)
 		if (conn->told)
 			settle_one_locked(op, conn->told_psn);
 		else
-			fail_doubt_locked(op);
+			mrf_cause_fail_doubt_locked(op, (enum mrf_wc_status)op->doubt);
 	}
 }

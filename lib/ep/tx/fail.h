@@ -37,8 +37,6 @@ void mrf_fail_post_locked(struct mrf_op *op, int ret);
 struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause,
 				     enum mrf_standing stood, enum mrf_op_kind kind, bool asks);
 
-/* op fails, because of this status (not OK) of a work request or a request. */
-void mrf_fail_status_locked(struct mrf_op *op, enum mrf_wc_status status);
 /*
  * The peer has welcomed conn, a new connection: completes the operations in doubt that the target
  * has executed, has those done that it has not, and fails the others. Agent thread.

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
+#include "ep/tx/cause.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/settle.h"
@@ -225,7 +226,7 @@ static void lost_request_locked(struct mrf_op *op, enum mrf_wc_status cause,
 		fate = mrf_fate(cause, stood, MRF_OP_RPC, false, false);
 	op->broken.refused += fate.refused;
 	if (fate.deed == MRF_FATAL)
-		mrf_fail_status_locked(op, fate.status);
+		mrf_cause_fail_doubt_locked(op, fate.status);
 	else
 		mrf_settle_again_locked(op);
 }

@@ -387,6 +387,62 @@ static const struct mrf_inbox_calls inbox_calls = {
 	.cut = mrf_passive_cut,
 };
 
+static void init_calls(struct mrf_ep *ep)
+{
+	if (ep->caps & FI_MSG)
+		ep->fid.msg = &mrf_ep_msg_ops;
+	if (ep->caps & FI_TAGGED)
+		ep->fid.tagged = &mrf_ep_tagged_ops;
+	if (ep->caps & FI_ATOMIC)
+		ep->fid.atomic = &mrf_ep_atomic_ops;
+}
+
+/* All that needs no device; mrf_inbox_free undoes it. */
+static int make_parts(struct mrf_ep *ep)
+{
+	int ret;
+
+	if (!mrf_random(&ep->instance, sizeof(ep->instance)))
+		return cannot(-FI_EIO);
+	ret = mrf_eps_get(ep->domain, &ep->agent);
+	if (ret)
+		return ret;
+	if (ep->caps & MRF_CAPS_MSG_WHATS)
+		ret = mrf_inbox_new(ep, &inbox_calls);
+	if (ret)
+		return cannot(ret);
+	mrf_buf_init(&ep->buf, &ep->domain->space, mrf_eps_of(ep->agent)->cache);
+	return 0;
+}
+
+static int open_source(struct mrf_ep *ep)
+{
+	struct mrf_vdev *vdev = ep->domain->vdev;
+	int ret = mrf_vcq_open(vdev, mrf_min(MRF_EP_SCQ, mrf_vdev_limits(vdev)->max_cqe), &ep->scq);
+
+	if (ret)
+		return cannot(ret);
+	ep->source = (struct mrf_source){ .poll = mrf_peer_poll,
+					  .arm = source_arm,
+					  .finish = source_finish,
+					  .fd = mrf_vcq_fd(ep->scq) };
+	return 0;
+}
+
+/* Peers find it from now on. */
+static int listen_at_address(struct mrf_ep *ep)
+{
+	int ret = mrf_eps_add(ep);
+	char addr[64];
+
+	if (!ret)
+		return 0;
+	if (ep->agent->denied)
+		return mrf_agent_refuse();
+	return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4060, "the endpoint cannot be bound to %s",
+			  mrf_addr_text(&ep->addr, addr, sizeof(addr)));
+}
+
 int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
 {
 	struct mrf_domain *domain = mrf_domain_from_fid(fid);
@@ -406,51 +462,19 @@ int mrf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		return cannot(-FI_ENOMEM);
 	init_fid(ep, context);
 	init_own(ep, domain, info);
-	if (ep->caps & FI_MSG)
-		ep->fid.msg = &mrf_ep_msg_ops;
-	if (ep->caps & FI_TAGGED)
-		ep->fid.tagged = &mrf_ep_tagged_ops;
-	if (ep->caps & FI_ATOMIC)
-		ep->fid.atomic = &mrf_ep_atomic_ops;
-	if (!mrf_random(&ep->instance, sizeof(ep->instance))) {
-		ret = cannot(-FI_EIO);
-		goto err_free;
-	}
-	ret = mrf_eps_get(domain, &ep->agent);
+	init_calls(ep);
+	ret = make_parts(ep);
 	if (ret)
 		goto err_free;
-	if (ep->caps & MRF_CAPS_MSG_WHATS)
-		ret = mrf_inbox_new(ep, &inbox_calls);
-	if (ret) {
-		ret = cannot(ret);
+	ret = open_source(ep);
+	if (ret)
 		goto err_free;
-	}
-	mrf_buf_init(&ep->buf, &domain->space, mrf_eps_of(ep->agent)->cache);
-	ret = mrf_vcq_open(domain->vdev,
-			   mrf_min(MRF_EP_SCQ, mrf_vdev_limits(domain->vdev)->max_cqe), &ep->scq);
-	if (ret) {
-		ret = cannot(ret);
-		goto err_free;
-	}
-	ep->source = (struct mrf_source){ .poll = mrf_peer_poll,
-					  .arm = source_arm,
-					  .finish = source_finish,
-					  .fd = mrf_vcq_fd(ep->scq) };
 	ret = open_port(ep, key, key_size);
 	if (ret)
 		goto err_cq;
-	ret = mrf_eps_add(ep);
-	if (ret && ep->agent->denied) {
-		ret = mrf_agent_refuse();
+	ret = listen_at_address(ep);
+	if (ret)
 		goto err_port;
-	}
-	if (ret) {
-		char addr[64];
-
-		ret = mrf_refuse(-ret, FI_LOG_EP_CTRL, 4060, "the endpoint cannot be bound to %s",
-				 mrf_addr_text(&ep->addr, addr, sizeof(addr)));
-		goto err_port;
-	}
 	mrf_obj_hold(&ep->parent, &domain->obj, &ep->fid.fid, describe);
 	tell_uncounted(ep);
 	*out = &ep->fid;

@@ -94,7 +94,7 @@ static void fit_window_locked(struct mrf_inlet *inlet)
 
 /* --- notes ---------------------------------------------------------------------------- */
 
-void mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t window)
+bool mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t window)
 {
 	const struct mrf_frame_note note = { .taken = (uint32_t)taken, .window = window };
 	uint8_t buf[MRF_FRAME_NOTE_LEN];
@@ -105,8 +105,8 @@ void mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t win
 
 	mrf_lock_held(&inlet->inbox->ep->lock);
 	sge.len = (uint32_t)mrf_frame_note_encode(&note, buf);
-	/* If it cannot be sent, the connection is breaking. */
 	inlet->noting = !mrf_vconn_post(inlet->vconn, &wr);
+	return inlet->noting;
 }
 
 /*
@@ -117,7 +117,8 @@ static bool is_due(const struct mrf_inlet *inlet)
 {
 	const struct mrf_origin *origin = inlet->origin;
 
-	return inlet->vconn && !inlet->noting && !inlet->wrong && !inlet->parting &&
+	return inlet->vconn && !inlet->noting && !inlet->wrong && !inlet->closing &&
+	       !inlet->parting &&
 	       (origin->shut || origin->smaller || origin->unsure ||
 		(int64_t)(mrf_origin_taken(origin) - origin->told) >= origin->window / 2);
 }
@@ -141,7 +142,12 @@ static void tell_one_locked(struct mrf_inlet *inlet)
 		return;
 	}
 	fit_window_locked(inlet);
-	mrf_inbox_note_locked(inlet, mrf_origin_taken(origin), origin->window);
+	/* If it cannot be sent, its initiator is told in the welcome of another line. */
+	if (!mrf_inbox_note_locked(inlet, mrf_origin_tells(origin), origin->window)) {
+		inlet->closing = true;
+		mrf_agent_kick(inlet->inbox->ep->agent, &inlet->inbox->kick);
+		return;
+	}
 	mrf_origin_told(origin);
 	origin->shut = origin->smaller = origin->unsure = origin->used_up = false;
 }

@@ -60,7 +60,7 @@ struct mrf_inlet {
 	struct mrf_origin *origin;
 	struct mrf_peer *reverse; /* the line the other way: reverse.h; NULL: unknown */
 	uint64_t unknown;	  /* the last ticket that was named and is of no line; 0: none */
-	struct mrf_vconn *vconn;  /* for notes; NULL: nothing is sent any more */
+	struct mrf_vconn *vconn;  /* for notes; NULL: nothing is sent yet, or any more */
 	uint32_t qpn;
 	struct mrf_list node; /* in inbox->inlets */
 	struct mrf_list due;  /* in inbox->due: a note has to be sent; or in inbox->full */
@@ -74,7 +74,7 @@ struct mrf_inlet {
 	bool counts;	      /* its window is part of inbox->windows */
 	void *owner;	      /* who has opened it, for calls->cut */
 	int wrong;	      /* -FI_E*: its initiator breaks the protocol, and is cut off */
-	bool closing;	      /* it has done nothing wrong, but others need what it may hold */
+	bool closing;	      /* others need what it may hold, or it cannot be told anything more */
 };
 
 /* What others do for the inbox. Constant. */
@@ -140,10 +140,19 @@ static inline uint64_t mrf_origin_taken(const struct mrf_origin *origin)
 	return origin->next - origin->held;
 }
 
+/*
+ * What it may be told. The welcome of its line counts frames as taken that have come, but whose slots
+ * may be in use still; that is never taken back.
+ */
+static inline uint64_t mrf_origin_tells(const struct mrf_origin *origin)
+{
+	return mrf_max(mrf_origin_taken(origin), origin->told);
+}
+
 /* It has been told so: it may send a window more than that. */
 static inline void mrf_origin_told(struct mrf_origin *origin)
 {
-	origin->told = mrf_origin_taken(origin);
+	origin->told = mrf_origin_tells(origin);
 	origin->limit = mrf_max(origin->limit, origin->told + origin->window);
 }
 
@@ -157,8 +166,11 @@ void mrf_inbox_keep_locked(struct mrf_inbox *inbox, const struct mrf_message *me
 
 /* The message is no longer kept: its bytes do not count. */
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);
-/* Sends a note, with what the line's initiator may count on. None may be on the way. */
-void mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t window);
+/*
+ * Sends a note, with what the line's initiator may count on. None may be on the way. False: it
+ * cannot be sent.
+ */
+bool mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t window);
 /* Tells peers what has been taken of theirs, unless too much of it is unexpected. */
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox);
 /* This one has to be told, as soon as half of its window has been taken. */

@@ -149,7 +149,6 @@ static void begin_window_locked(struct mrf_inlet *inlet)
 	origin->shut = !mrf_inbox_has_room_locked(inlet->inbox, origin);
 	origin->limit = origin->next + (origin->shut ? 0 : origin->window);
 	origin->used_up = origin->smaller = origin->unsure = false;
-	mrf_inbox_owe_locked(inlet);
 	mrf_inbox_count_window_locked(inlet, true);
 	mrf_inbox_ask_for_slots_locked(inlet->inbox);
 }
@@ -187,7 +186,6 @@ static int show_inlet(struct mrf_inlet *inlet, struct mrf_vconn *vconn,
 	if (inlet->origin)
 		ret = mrf_idmap_insert(&inbox->by_qpn, inlet->qpn, inlet);
 	if (!ret) {
-		inlet->vconn = vconn;
 		mrf_lost_begin_locked(inlet);
 		mrf_list_add_tail(&inlet->node, &inbox->inlets);
 		begin_window_locked(inlet);
@@ -272,6 +270,14 @@ void mrf_inlet_welcome(const struct mrf_inlet *inlet, struct mrf_welcome *welcom
 					   .kinds = kinds_of(ep),
 					   .taken = inlet->origin->next };
 	mrf_lock_release(&ep->lock);
+}
+
+void mrf_inlet_begin(struct mrf_inlet *inlet, struct mrf_vconn *vconn)
+{
+	mrf_lock_take(&inlet->inbox->ep->lock);
+	inlet->vconn = vconn;
+	mrf_inbox_owe_locked(inlet);
+	mrf_lock_release(&inlet->inbox->ep->lock);
 }
 
 bool mrf_inlet_heard(struct mrf_inlet *inlet)

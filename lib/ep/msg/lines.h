@@ -33,6 +33,8 @@ int mrf_inlet_open(struct mrf_inbox *inbox, struct mrf_vconn *vconn, const struc
 bool mrf_inbox_bars(struct mrf_inbox *inbox, uint64_t ticket);
 /* Says in the welcome what its initiator has to know. */
 void mrf_inlet_welcome(const struct mrf_inlet *inlet, struct mrf_welcome *welcome);
+/* Its connection is accepted: notes may be sent over it. */
+void mrf_inlet_begin(struct mrf_inlet *inlet, struct mrf_vconn *vconn);
 /*
  * Nothing is sent over it any more: its connection may be closed. If it is cut off, its initiator is
  * barred from now on.

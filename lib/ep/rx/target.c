@@ -448,7 +448,9 @@ static void take_in(struct mrf_ep *ep, struct mrf_vconn *vconn, const struct mrf
 		passive_destroy(passive);
 		return;
 	}
-	if (!passive->inlet)
+	if (passive->inlet)
+		mrf_inlet_begin(passive->inlet, vconn);
+	else
 		mrf_vconn_tune(vconn);
 	mrf_passive_admit(passive);
 }

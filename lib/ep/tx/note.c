@@ -38,20 +38,18 @@ void mrf_note_told_locked(struct mrf_peer *peer, uint32_t taken)
 }
 
 /* The note's slot is posted again before anything is sent for which another note may come. */
-static void note_locked(struct mrf_conn *conn, unsigned slot, size_t len)
+static bool note_is_right_locked(struct mrf_conn *conn, unsigned slot, size_t len)
 {
 	struct mrf_peer *peer = conn->peer;
-	bool good = slot < MRF_LINE_NOTES &&
-		    take_note_locked(peer, conn->slots + slot * MRF_FRAME_MAX_BACK, len);
 
-	if (!good)
-		mrf_warn(FI_LOG_EP_DATA, 4021,
-			 "a peer sent a malformed message of %zu byte%s: its connection is closed",
-			 len, MRF_S(len));
-	if (!good || mrf_conn_post_slot(conn, slot))
-		mrf_conn_break_locked(peer);
-	else
-		mrf_peer_advance_locked(peer);
+	mrf_lock_held(&peer->ep->lock);
+	if (slot < MRF_LINE_NOTES &&
+	    take_note_locked(peer, conn->slots + slot * MRF_FRAME_MAX_BACK, len))
+		return !mrf_conn_post_slot(conn, slot);
+	mrf_warn(FI_LOG_EP_DATA, 4021,
+		 "a peer sent a malformed message of %zu byte%s: its connection is closed", len,
+		 MRF_S(len));
+	return false;
 }
 
 void mrf_note_heard_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
@@ -59,11 +57,13 @@ void mrf_note_heard_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 	struct mrf_conn *conn = mrf_idmap_find(&ep->conns, wc->wr_id >> MRF_WR_SLOT_BITS);
 
 	mrf_lock_held(&ep->lock);
-	/* Of one that is gone, or while it is being made: rdma_cm tells. */
-	if (!conn || mrf_peer_dials(conn->peer->state))
+	/* Of one that is gone. */
+	if (!conn)
 		return;
-	if (wc->status == MRF_WC_OK)
-		note_locked(conn, wc->wr_id % (1u << MRF_WR_SLOT_BITS), wc->byte_len);
-	else
+	if (wc->status == MRF_WC_OK &&
+	    note_is_right_locked(conn, wc->wr_id % (1u << MRF_WR_SLOT_BITS), wc->byte_len))
+		mrf_peer_advance_locked(conn->peer);
+	/* While it is being made, rdma_cm tells; and a note may come before this side is ready. */
+	else if (!mrf_peer_dials(conn->peer->state))
 		mrf_conn_break_locked(conn->peer);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Notes at awkward moments, on the fake fabric: while a line is being made, when they cannot be sent,
- * and when messages of the line before are not copied yet. No sender may wait for ever.
+ * and when messages of the line before are not copied yet. No sender may wait for ever. And lines that
+ * their target ends, which fails nothing.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -290,6 +291,44 @@ START_TEST(a_note_takes_back_nothing_that_the_welcome_said)
 }
 END_TEST
 
+/* --- lines that their target ends ------------------------------------------------------------- */
+
+/* Its sender waits for a window all the time: nothing is lost, however often that happens. */
+START_TEST(a_line_that_is_closed_now_and_then_fails_nothing)
+{
+	unsigned n = 2 * N, sent = flood(n), i;
+
+	for (i = 0; i < MRF_LOSSES + 1; i++) {
+		usleep((MRF_SILENT_MS + 50) * 1000);
+		close_lines_to_b();
+		want_soon(fake_connects() == 2 + i);
+	}
+	want_rest(sent, 0, n);
+}
+END_TEST
+
+/* A message is in flight each time. */
+START_TEST(a_message_survives_lines_that_are_closed)
+{
+	unsigned i;
+
+	send_some(1);
+	want_ok(&a, out);
+	receive_some(1);
+	fake_hold_frames(true);
+	send_some(1);
+	for (i = 0; i < MRF_LOSSES - 1; i++) {
+		want_soon(lines_to_b() == 1 && fake_queued() == 1);
+		close_lines_to_b();
+		want_soon(fake_connects() == 2 + i);
+	}
+	fake_hold_frames(false);
+	want_ok(&a, out);
+	receive_some(1);
+	want_none(&b);
+}
+END_TEST
+
 static TCase *tcase_notes(void)
 {
 	TCase *tc = tcase_create("notes");
@@ -301,6 +340,8 @@ static TCase *tcase_notes(void)
 	tcase_add_loop_test(tc, a_note_that_cannot_be_sent_is_made_up_by_a_welcome, 0,
 			    MRF_ARRAY_SIZE(errors));
 	tcase_add_test(tc, a_note_takes_back_nothing_that_the_welcome_said);
+	tcase_add_test(tc, a_line_that_is_closed_now_and_then_fails_nothing);
+	tcase_add_test(tc, a_message_survives_lines_that_are_closed);
 	return tc;
 }
 

@@ -437,6 +437,7 @@ enum mrf_attempt mrf_conn_establish_locked(struct mrf_conn *conn, struct mrf_why
 		return fail_found_locked(peer, -ret, 4201, "the connection cannot be completed",
 					 why);
 	mrf_timer_stop(peer->ep->agent, &conn->timer);
+	conn->since = mrf_now_ms();
 	mrf_peer_move_locked(peer, MRF_PEER_UP);
 	return MRF_ATTEMPT_GOES_ON;
 }

@@ -173,6 +173,7 @@ struct mrf_conn {
 	bool behind_ran;
 	struct mrf_vdev_retries retries; /* device's count when the connection was made */
 	bool probed;			 /* the peer is probed now and then */
+	int64_t since;			 /* ms: when it was established */
 	int64_t heard; /* if probed, ms: when it last answered or was first awaited */
 	struct mrf_window window;
 	/*

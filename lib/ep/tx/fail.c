@@ -137,6 +137,12 @@ static void requeue_locked(struct mrf_peer *peer, struct mrf_op *op, const struc
 	mrf_settle_again_locked(op);
 }
 
+/* A target may end a line at any time, and has said that it does: nothing was wrong with the message. */
+static bool was_ended(const struct mrf_peer *peer)
+{
+	return peer->kind == MRF_CONN_LINE && peer->state == MRF_PEER_CUT;
+}
+
 struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause,
 				     enum mrf_standing stood, enum mrf_op_kind kind, bool asks)
 {
@@ -144,6 +150,8 @@ struct mrf_fate mrf_fail_fate_locked(struct mrf_op *op, enum mrf_wc_status cause
 					op->broken.timeouts - op->broken.counted < MRF_TIMEOUTS);
 
 	mrf_lock_held(&op->peer->ep->lock);
+	if (was_ended(op->peer))
+		return fate;
 	op->broken.timeouts += fate.counts && !op->broken.counted;
 	op->broken.counted |= fate.counts;
 	return fate;

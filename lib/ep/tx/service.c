@@ -109,6 +109,18 @@ static void probe_locked(struct mrf_conn *conn)
 
 static const struct mrf_conn_calls calls;
 
+/*
+ * A target may end a line at any time. That counts if messages were lost with it, or if it ends each
+ * as soon as it is made.
+ */
+static bool is_loss(const struct mrf_conn *conn)
+{
+	const struct mrf_peer *peer = conn->peer;
+
+	return peer->kind != MRF_CONN_LINE || peer->line.posted != conn->line.taken ||
+	       mrf_now_ms() - conn->since < MRF_SILENT_MS;
+}
+
 static void take_down_locked(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
@@ -132,7 +144,8 @@ static void take_down_locked(struct mrf_peer *peer)
 	}
 	if (denied)
 		mrf_fail_denied_locked(peer);
-	if (++peer->dial.losses >= MRF_LOSSES) {
+	peer->dial.losses += is_loss(conn);
+	if (peer->dial.losses >= MRF_LOSSES) {
 		peer->dial.losses = 0;
 		mrf_fail_addr_locked(peer, FI_ECONNRESET, 4131,
 				     "the peer accepts the connection, but drops it each time");

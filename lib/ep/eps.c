@@ -244,11 +244,11 @@ static bool says_farewell(struct mrf_ep *ep)
 
 void mrf_eps_linger(struct mrf_ep *ep)
 {
-	int64_t end = mrf_now_ms() + mrf_param_int(MRF_PARAM_LINGER);
+	int64_t linger = mrf_param_int(MRF_PARAM_LINGER), end = mrf_now_ms() + linger;
 
 	while (still_sends(ep) && mrf_now_ms() < end)
 		usleep(200);
-	end = mrf_min(end, mrf_now_ms() + MRF_FAREWELL_MS);
+	end = mrf_now_ms() + mrf_min(linger, (int64_t)MRF_FAREWELL_MS);
 	while (says_farewell(ep) && mrf_now_ms() < end)
 		usleep(20);
 }

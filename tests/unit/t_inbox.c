@@ -349,6 +349,65 @@ START_TEST(who_has_nothing_there_goes_on)
 }
 END_TEST
 
+static void trecv_any_length(uint64_t tag)
+{
+	ck_assert_int_eq(fi_trecv(b.ep, in, KEPT, NULL, FI_ADDR_UNSPEC, tag, 0, in), 0);
+	want_ok(&b, in);
+}
+
+static bool is_full(void)
+{
+	struct mrf_ep *ep = node_ep(&b);
+	bool full;
+
+	mrf_lock_take(&ep->lock);
+	full = !mrf_list_empty(&ep->inbox->full);
+	mrf_lock_release(&ep->lock);
+	return full;
+}
+
+/* a's messages that are not received have one byte more than its share, which c's make smaller. */
+static void fill_share_of_a(size_t goal)
+{
+	size_t has = 0, head = sizeof(struct mrf_message);
+
+	while (has < goal) {
+		size_t len = goal - has > head ? mrf_min(goal - has - head, KEPT) : 0;
+
+		tsend_some(&a, a_to, len, 6, 1);
+		want_sent(&a, 1);
+		has += head + len;
+		want_soon(kept() >= has);
+	}
+}
+
+/*
+ * c's messages are received, so there is room for a again, if only just; and that is all that ever
+ * happens before a's next message comes.
+ */
+START_TEST(who_has_a_little_more_room_goes_on)
+{
+	unsigned n = 100, sent = 0;
+	struct fi_cq_data_entry entry;
+
+	tsend_some(&c, c_to, KEPT, 5, 2);
+	want_sent(&c, 2);
+	want_soon(kept() == size_of(2));
+	fill_share_of_a((ROOM - size_of(2)) / 4 + 1);
+	tsend_some(&a, a_to, 0, 7, n);
+	for (; fi_cq_sread(a.cq, &entry, 1, NULL, 200) == 1; sent++)
+		trecv_any_length(7);
+	ck_assert_uint_lt(sent, n);
+	ck_assert(is_full());
+	trecv_any_length(5);
+	trecv_any_length(5);
+	for (; sent < n; sent++) {
+		trecv_any_length(7);
+		want_sent(&a, 1);
+	}
+}
+END_TEST
+
 static TCase *tcase_inbox(void)
 {
 	TCase *tc = tcase_create("inbox");
@@ -371,6 +430,7 @@ static TCase *tcase_kept(void)
 	tcase_add_test(tc, who_floods_an_endpoint_does_not_stop_others);
 	tcase_add_test(tc, who_has_nothing_left_there_goes_on);
 	tcase_add_test(tc, who_has_nothing_there_goes_on);
+	tcase_add_test(tc, who_has_a_little_more_room_goes_on);
 	return tc;
 }
 

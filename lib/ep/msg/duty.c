@@ -48,7 +48,7 @@ static void looked(struct mrf_timer *timer)
 {
 	struct mrf_inbox *inbox = mrf_container_of(timer, struct mrf_inbox, watch);
 	struct mrf_ep *ep = inbox->ep;
-	bool polled;
+	bool polled, full;
 
 	mrf_lock_take(&ep->lock);
 	polled = inbox->polled;
@@ -59,8 +59,9 @@ static void looked(struct mrf_timer *timer)
 		mrf_arrive_poll_locked(inbox);
 		mrf_deliver_late_locked(inbox);
 	}
+	full = mrf_inbox_has_full_locked(inbox);
 	mrf_lock_release(&ep->lock);
-	if (!inbox->on_duty)
+	if (!inbox->on_duty || full)
 		watch_later(inbox);
 }
 
@@ -72,6 +73,17 @@ void mrf_duty_init(struct mrf_inbox *inbox)
 void mrf_duty_begin(struct mrf_inbox *inbox)
 {
 	watch_later(inbox);
+}
+
+void mrf_duty_look(struct mrf_inbox *inbox)
+{
+	bool full;
+
+	mrf_lock_take(&inbox->ep->lock);
+	full = mrf_inbox_has_full_locked(inbox);
+	mrf_lock_release(&inbox->ep->lock);
+	if (full && !mrf_timer_runs(&inbox->watch))
+		watch_later(inbox);
 }
 
 bool mrf_duty_goes_on_locked(struct mrf_inbox *inbox)

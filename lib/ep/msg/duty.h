@@ -14,6 +14,8 @@
 void mrf_duty_init(struct mrf_inbox *inbox);
 /* There is a queue to be looked at, from now on. */
 void mrf_duty_begin(struct mrf_inbox *inbox);
+/* Lines wait until something has been received: looks at them each MRF_DUTY_MS from now on. */
+void mrf_duty_look(struct mrf_inbox *inbox);
 /*
  * The agent has been told of completions, and has taken them in. True: it is to be told again.
  * ep->lock is held.

@@ -130,6 +130,16 @@ void mrf_inbox_owe_locked(struct mrf_inlet *inlet)
 		mrf_list_add_tail(&inlet->due, &inlet->inbox->due);
 }
 
+static void put_in_full_locked(struct mrf_inlet *inlet)
+{
+	struct mrf_inbox *inbox = inlet->inbox;
+
+	/* From now on the agent looks there now and then. */
+	if (mrf_list_empty(&inbox->full))
+		mrf_agent_kick(inbox->ep->agent, &inbox->kick);
+	mrf_list_add_tail(&inlet->due, &inbox->full);
+}
+
 static void tell_one_locked(struct mrf_inlet *inlet)
 {
 	struct mrf_origin *origin = inlet->origin;
@@ -138,7 +148,7 @@ static void tell_one_locked(struct mrf_inlet *inlet)
 		return;
 	/* It waits until the application has received some of what is kept. */
 	if (!mrf_inbox_has_room_locked(inlet->inbox, origin)) {
-		mrf_list_add_tail(&inlet->due, &inlet->inbox->full);
+		put_in_full_locked(inlet);
 		return;
 	}
 	fit_window_locked(inlet);
@@ -177,24 +187,41 @@ void mrf_inbox_keep_locked(struct mrf_inbox *inbox, const struct mrf_message *me
 	inbox->most = mrf_max(inbox->most, inbox->kept);
 }
 
+static void look_at_all_full_locked(struct mrf_inbox *inbox)
+{
+	struct mrf_list *node;
+
+	inbox->most = inbox->kept;
+	while ((node = mrf_list_pop(&inbox->full)))
+		mrf_list_add_tail(node, &inbox->due);
+}
+
 /*
  * A message of that line is no longer kept. The shares of all others grow, too: they are looked at
- * when that may make a difference to them.
+ * when that makes much of a difference to them, and otherwise by the agent.
  */
 static void look_at_full_locked(struct mrf_inbox *inbox, struct mrf_inlet *inlet)
 {
 	bool over = inbox->most > inbox->keep_max && inbox->kept <= inbox->keep_max;
-	struct mrf_list *node;
 
 	if (inlet && !mrf_list_empty(&inlet->due)) {
 		mrf_list_del(&inlet->due);
 		mrf_list_add_tail(&inlet->due, &inbox->due);
 	}
-	if (!over && inbox->most - inbox->kept < inbox->keep_max / 64)
-		return;
-	inbox->most = inbox->kept;
-	while ((node = mrf_list_pop(&inbox->full)))
-		mrf_list_add_tail(node, &inbox->due);
+	if (over || inbox->most - inbox->kept >= inbox->keep_max / 64)
+		look_at_all_full_locked(inbox);
+}
+
+bool mrf_inbox_has_full_locked(struct mrf_inbox *inbox)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	if (mrf_list_empty(&inbox->full))
+		return false;
+	if (inbox->kept < inbox->most) {
+		look_at_all_full_locked(inbox);
+		mrf_inbox_tell_locked(inbox);
+	}
+	return !mrf_list_empty(&inbox->full);
 }
 
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message)

@@ -173,6 +173,11 @@ void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *
 bool mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t window);
 /* Tells peers what has been taken of theirs, unless too much of it is unexpected. */
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox);
+/*
+ * Looks again at lines that are told nothing because too much of theirs is unexpected, if something
+ * has been received meanwhile. Are there any left?
+ */
+bool mrf_inbox_has_full_locked(struct mrf_inbox *inbox);
 /* This one has to be told, as soon as half of its window has been taken. */
 void mrf_inbox_owe_locked(struct mrf_inlet *inlet);
 /* Is the window of the inlet part of the sum from now on? */

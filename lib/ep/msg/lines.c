@@ -389,6 +389,7 @@ static void looked_at(struct mrf_kick *kick)
 	}
 	while (wants_slots(inbox))
 		grow_slots(inbox);
+	mrf_duty_look(inbox);
 }
 
 /* --- made and freed ------------------------------------------------------------------- */

@@ -3,8 +3,11 @@
  * The last messages, and fi_close of their receiver, on the fake fabric: the data have come, and the
  * acknowledgements never do.
  */
+#include <limits.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <string.h>
+#include "base/param.h"
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
@@ -184,6 +187,34 @@ START_TEST(a_note_that_does_not_arrive_is_not_waited_for_long)
 }
 END_TEST
 
+#define LINGER_MS 100
+
+/* A peer that never answers takes none of the time for what others are told. */
+START_TEST(lingering_for_one_peer_leaves_time_for_the_others)
+{
+	struct sockaddr_in nobody = { .sin_family = AF_INET, .sin_port = htons(9) };
+	fi_addr_t far;
+	int64_t begun;
+
+	ck_assert_int_eq(setenv("FI_MRFAB_LINGER", "100", 1), 0);
+	mrf_env_reload();
+	begin();
+	nobody.sin_addr.s_addr = htonl(0x0a630163);
+	ck_assert_int_eq(fi_av_insert(b.av, &nobody, 1, &far, 0, NULL), 1);
+	fake_unresolved(UINT_MAX);
+	ck_assert_int_eq(fi_send(b.ep, out, LEN, NULL, far, NULL), 0);
+	fake_hold_frames(false);
+	fake_hold_all(true);
+	begun = mrf_now_ms();
+	node_close(&b);
+	ck_assert_int_ge(mrf_now_ms() - begun, LINGER_MS + MRF_FAREWELL_MS - 2);
+	fake_hold_all(false);
+	fake_unresolved(0);
+	node_close(&a);
+	unsetenv("FI_MRFAB_LINGER");
+}
+END_TEST
+
 static TCase *tcase_farewell(void)
 {
 	TCase *tc = tcase_create("farewell");
@@ -197,6 +228,7 @@ static TCase *tcase_farewell(void)
 	tcase_add_test(tc, a_receiver_that_is_killed_says_nothing);
 	tcase_add_test(tc, what_waits_goes_to_the_receiver_that_comes_next);
 	tcase_add_test(tc, a_note_that_does_not_arrive_is_not_waited_for_long);
+	tcase_add_test(tc, lingering_for_one_peer_leaves_time_for_the_others);
 	return tc;
 }
 

@@ -178,8 +178,8 @@ static int use_small(struct mrf_buf *buf, const struct mrf_local_req *req, struc
 }
 
 /*
- * Few bytes, or too many buffers or pieces to be held, all of which are needed at a time: a copy. -FI_EAGAIN: all slots for
- * copies are in use.
+ * Few bytes, or too many buffers or pieces to be held, all of which are needed at a time: a copy.
+ * -FI_EAGAIN: all slots for copies are in use.
  */
 static int take_copied(struct mrf_buf *buf, const struct mrf_local_req *req,
 		       struct mrf_local *local, uint64_t *covered)

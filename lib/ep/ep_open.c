@@ -195,6 +195,7 @@ static int ep_close(struct fid *fid)
 	mrf_atomic_cells_free(ep);
 	mrf_buf_fini(&ep->buf);
 	mrf_idmap_fini(&ep->conns);
+	mrf_idmap_fini(&ep->tickets);
 	free(ep->peers[MRF_CONN_ACCESS].of);
 	free(ep->peers[MRF_CONN_LINE].of);
 	mrf_lock_fini(&ep->lock);
@@ -282,6 +283,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->passive);
 	mrf_list_init(&ep->of_agent);
 	mrf_idmap_init(&ep->conns);
+	mrf_idmap_init(&ep->tickets);
 	mrf_lock_init(&ep->setup, MRF_RANK_SETUP);
 	mrf_lock_init(&ep->lock, MRF_RANK_EP);
 }

@@ -48,18 +48,14 @@ static void fill_send_locked(struct mrf_ep *ep, struct mrf_op *op, const struct 
 {
 	mrf_lock_held(&ep->lock);
 	op->type = &mrf_op_send;
-	op->comp_flags = (one->tagged ? FI_TAGGED : FI_MSG) | FI_SEND;
+	mrf_send_fill(op, one->tagged, one->tag, one->has_data);
 	op->resolved = true;
 	op->silent = one->inject || ep->short_silent;
 	op->plain = !op->silent && ep->tx_cq && !ep->snd_cntr && mrf_local_is_bare(place->kind);
 	op->stamp = ++ep->clock;
 	op->total = one->len;
 	op->context = one->context;
-	op->imm.has = true;
 	op->imm.data = (uint32_t)one->data;
-	op->send.cq_data = one->has_data;
-	op->send.tagged = one->tagged;
-	op->send.tag = one->tag;
 	if (one->len)
 		fill_local(op, one, place);
 }

@@ -170,13 +170,13 @@ static bool is_among(uint32_t ifindex, const struct mrf_vnl_netdevs *netdevs)
 }
 
 /* Drops the devices that are known to be elsewhere. */
-static void keep_only(struct dev_list *list, const struct mrf_vnl_netdevs *only)
+static void keep_only(int fd, struct dev_list *list, const struct mrf_vnl_netdevs *only)
 {
 	size_t i, n = 0;
 	uint32_t ifindex;
 
 	for (i = 0; i < list->count; i++) {
-		ifindex = mrf_vnl_kept_ifindex(&list->devs[i]);
+		ifindex = mrf_vnl_kept_ifindex(fd, &list->devs[i]);
 		if (!ifindex || is_among(ifindex, only))
 			list->devs[n++] = list->devs[i];
 	}
@@ -195,7 +195,7 @@ static int ask_devs(struct nl_sock *sk, struct dev_list *list, const struct mrf_
 	if (!ret)
 		ret = list->err;
 	if (!ret && only)
-		keep_only(list, only);
+		keep_only(nl_socket_get_fd(sk), list, only);
 	for (i = 0; !ret && i < list->count; i++) {
 		if (ask_details(sk, &list->devs[i]) == -FI_ENOMEM)
 			ret = -FI_ENOMEM;

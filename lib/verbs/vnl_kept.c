@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <infiniband/verbs.h>
 #include "base/compiler.h"
 #include "base/renew.h"
@@ -17,6 +18,7 @@
 static struct kept_dev {
 	struct mrf_vnl_dev dev; /* has_driver: the place is taken */
 	uint32_t speed;
+	uint64_t netns; /* the network namespace that its interface's index is of */
 } kept_devs[64];
 
 static struct mrf_static_lock kept_lock = MRF_STATIC_LOCK(NULL);
@@ -36,6 +38,15 @@ static uint32_t speed_of(int fd, const char *netdev)
 	return ioctl(fd, SIOCETHTOOL, &ifr) ? 0 : ethtool_cmd_speed(&cmd);
 }
 
+/* The network namespace of the socket; 0: the kernel does not say. */
+static uint64_t netns_of(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
 /* From the kernel's text ("2.5 Gb/sec (1X SDR)"). */
 static size_t read_rate(const char *device)
 {
@@ -52,10 +63,11 @@ static size_t read_rate(const char *device)
 	return (size_t)(strtod(line, NULL) * 1e9);
 }
 
-static bool is_this_dev(const struct mrf_vnl_dev *kept, const struct mrf_vnl_dev *dev)
+static bool is_this_dev(int fd, const struct kept_dev *kept, const struct mrf_vnl_dev *dev)
 {
-	return kept->has_driver && kept->index == dev->index && kept->guid == dev->guid &&
-	       !strcmp(kept->name, dev->name);
+	return kept->dev.has_driver && kept->dev.index == dev->index &&
+	       kept->dev.guid == dev->guid && !strcmp(kept->dev.name, dev->name) &&
+	       kept->netns == netns_of(fd);
 }
 
 static struct kept_dev kept_at(const struct mrf_vnl_dev *dev)
@@ -84,7 +96,7 @@ bool mrf_vnl_kept_find(int fd, struct mrf_vnl_dev *dev)
 {
 	struct kept_dev kept = kept_at(dev);
 
-	if (!is_this_dev(&kept.dev, dev) || !is_running(fd, &kept.dev) ||
+	if (!is_this_dev(fd, &kept, dev) || !is_running(fd, &kept.dev) ||
 	    speed_of(fd, kept.dev.netdev) != kept.speed)
 		return false;
 	*dev = kept.dev;
@@ -95,18 +107,19 @@ bool mrf_vnl_kept_find(int fd, struct mrf_vnl_dev *dev)
 void mrf_vnl_kept_add(int fd, struct mrf_vnl_dev *dev)
 {
 	uint32_t speed = speed_of(fd, dev->netdev);
+	uint64_t netns = netns_of(fd);
 
 	dev->rate = read_rate(dev->name);
-	if (!dev->has_driver)
+	if (!dev->has_driver || !netns)
 		return;
 	mrf_static_take(&kept_lock);
-	*dev_place(dev) = (struct kept_dev){ *dev, speed };
+	*dev_place(dev) = (struct kept_dev){ *dev, speed, netns };
 	mrf_static_release(&kept_lock);
 }
 
-uint32_t mrf_vnl_kept_ifindex(const struct mrf_vnl_dev *dev)
+uint32_t mrf_vnl_kept_ifindex(int fd, const struct mrf_vnl_dev *dev)
 {
 	const struct kept_dev kept = kept_at(dev);
 
-	return is_this_dev(&kept.dev, dev) ? kept.dev.ifindex : 0;
+	return is_this_dev(fd, &kept, dev) ? kept.dev.ifindex : 0;
 }

@@ -34,4 +34,4 @@ tests_unit_t_prov_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL) -export-dynamic
 tests_unit_t_vnl_SOURCES = tests/unit/t_vnl.c tests/fake/fake_vnl.h tests/unit/unit.h
 tests_unit_t_vnl_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_vnl_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL) -Wl,--wrap=access \
-	-Wl,--wrap=nl_recvmsgs_default -Wl,--wrap=ioctl
+	-Wl,--wrap=nl_recvmsgs_default -Wl,--wrap=ioctl,--wrap=getsockopt

@@ -36,16 +36,17 @@ void *__wrap_malloc(size_t size)
 	return __real_malloc(size);
 }
 
-/* Called once each, by the agents' threads. */
+/* Called once each, by the agents' threads; NULL again when that is over. */
 static void (*_Atomic when_established)(void);
 static void (*_Atomic before_accept)(void);
 
 static void call_once(void (*_Atomic *what)(void))
 {
-	void (*call)(void) = atomic_exchange(what, NULL);
+	void (*call)(void) = atomic_load(what);
 
 	if (call)
 		call();
+	atomic_store(what, NULL);
 }
 
 int __real_mrf_vconn_establish(struct mrf_vconn *conn);

@@ -618,6 +618,18 @@ int __wrap_ioctl(int fd, unsigned long request, struct ifreq *ifr)
 	return 0;
 }
 
+static uint64_t netns = 1;
+
+int __wrap_getsockopt(int fd, int level, int name, uint64_t *value, socklen_t *len);
+
+int __wrap_getsockopt(int fd, int level, int name, uint64_t *value, socklen_t *len)
+{
+	if (fd >= 0 || name != SO_NETNS_COOKIE)
+		return (int)syscall(SYS_getsockopt, fd, level, name, value, len);
+	*value = netns;
+	return netns ? 0 : -1;
+}
+
 static struct mrf_vnl_dev bare_dev(uint32_t index, const char *name, uint64_t guid)
 {
 	struct mrf_vnl_dev dev = { .index = index, .guid = guid };
@@ -653,7 +665,7 @@ START_TEST(vnl_keeps_what_a_device_does_not_change)
 	ck_assert(again.has_driver);
 	ck_assert_uint_eq(again.driver, 99);
 	ck_assert_uint_eq(again.ifindex, 17);
-	ck_assert_uint_eq(mrf_vnl_kept_ifindex(&again), 17);
+	ck_assert_uint_eq(mrf_vnl_kept_ifindex(-1, &again), 17);
 }
 END_TEST
 
@@ -697,13 +709,32 @@ START_TEST(vnl_does_not_mistake_a_device_for_another)
 	for (i = 0; i < MRF_ARRAY_SIZE(others); i++) {
 		other = bare_dev(others[i].index, others[i].name, others[i].guid);
 		ck_assert(!mrf_vnl_kept_find(-1, &other));
-		ck_assert_uint_eq(mrf_vnl_kept_ifindex(&other), 0);
+		ck_assert_uint_eq(mrf_vnl_kept_ifindex(-1, &other), 0);
 	}
 	/* The same place: the new one takes it. */
 	other = bare_dev(5 + 64, "mrf7", 7);
 	keep_dev(&other);
 	ck_assert(!mrf_vnl_kept_find(-1, &dev));
 	ck_assert(mrf_vnl_kept_find(-1, &other));
+}
+END_TEST
+
+/* Interface 17 is another one there. Where the kernel has no name for namespaces, nothing is kept. */
+START_TEST(vnl_knows_nothing_of_another_network_namespace)
+{
+	struct mrf_vnl_dev dev = bare_dev(5, "mrf5", 7), again = dev;
+
+	keep_dev(&dev);
+	netns = 2;
+	ck_assert(!mrf_vnl_kept_find(-1, &again));
+	ck_assert_uint_eq(mrf_vnl_kept_ifindex(-1, &again), 0);
+	netns = 1;
+	ck_assert(mrf_vnl_kept_find(-1, &again));
+	netns = 0;
+	dev = again = bare_dev(6, "mrf6", 8);
+	keep_dev(&dev);
+	ck_assert(!mrf_vnl_kept_find(-1, &again));
+	netns = 1;
 }
 END_TEST
 
@@ -747,6 +778,7 @@ static TCase *tcase_paths(void)
 	tcase_add_test(tc, vnl_keeps_what_a_device_does_not_change);
 	tcase_add_test(tc, vnl_knows_a_port_by_its_interface_while_that_is_running);
 	tcase_add_test(tc, vnl_does_not_mistake_a_device_for_another);
+	tcase_add_test(tc, vnl_knows_nothing_of_another_network_namespace);
 	tcase_add_test(tc, vnl_keeps_the_devices_apart);
 	tcase_add_test(tc, vnl_says_why_a_device_cannot_be_used);
 	tcase_add_test(tc, vnl_leaves_out_link_local_addresses);

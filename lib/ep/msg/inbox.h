@@ -59,7 +59,6 @@ struct mrf_inlet {
 	struct mrf_inbox *inbox;
 	struct mrf_origin *origin;
 	struct mrf_peer *reverse; /* the line the other way: reverse.h; NULL: unknown */
-	uint64_t unknown;	  /* the last ticket that was named and is of no line; 0: none */
 	struct mrf_vconn *vconn;  /* for notes; NULL: nothing is sent yet, or any more */
 	uint32_t qpn;
 	struct mrf_list node; /* in inbox->inlets */

@@ -80,31 +80,14 @@ void mrf_reverse_lost_locked(struct mrf_peer *peer)
 
 /* --- a count that has come ------------------------------------------------------------ */
 
-static struct mrf_peer *peer_of_ticket_locked(struct mrf_ep *ep, uint64_t ticket)
-{
-	mrf_list_each (node, &ep->all_peers) {
-		struct mrf_peer *peer = mrf_list_entry(node, struct mrf_peer, node);
-
-		if (peer->kind == MRF_CONN_LINE && peer->target.ticket == ticket)
-			return peer;
-	}
-	return NULL;
-}
-
 /* They do not know each other, or the count is of a line that this side does not have. */
 static __attribute__((noinline)) void find_by_ticket_locked(struct mrf_inlet *inlet,
 							    uint64_t ticket)
 {
-	struct mrf_peer *peer;
+	struct mrf_peer *peer = mrf_idmap_find(&inlet->inbox->ep->tickets, ticket);
 
-	/* Who keeps naming a line that is not there does not make this side look for it each time. */
-	if (ticket == inlet->unknown)
-		return;
-	peer = peer_of_ticket_locked(inlet->inbox->ep, ticket);
 	if (peer)
 		pair(peer, inlet);
-	else
-		inlet->unknown = ticket;
 }
 
 static bool has_ticket(const struct mrf_peer *peer, uint64_t ticket)

@@ -19,7 +19,8 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, enum mrf_conn_kind ki
 	if (!peer)
 		return NULL;
 	if (!mrf_random(&peer->target.ticket, sizeof(peer->target.ticket)) ||
-	    mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen) {
+	    mrf_av_get(ep->av, fi_addr, &peer->addr) || mrf_av_gen(ep->av, fi_addr) != gen ||
+	    (kind == MRF_CONN_LINE && mrf_idmap_insert(&ep->tickets, peer->target.ticket, peer))) {
 		free(peer);
 		return NULL;
 	}
@@ -55,6 +56,8 @@ void mrf_peers_free_locked(struct mrf_peer *peer)
 	mrf_list_del(&peer->chores.of_ep);
 	mrf_list_del(&peer->node);
 	mrf_reverse_forget_peer_locked(peer);
+	if (peer->kind == MRF_CONN_LINE)
+		mrf_idmap_remove(&peer->ep->tickets, peer->target.ticket);
 	mrf_remote_fini_locked(peer);
 	free(peer);
 }

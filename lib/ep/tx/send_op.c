@@ -83,11 +83,6 @@ int mrf_send_submit(struct mrf_ep *ep, const struct mrf_req *req)
 	if (ret)
 		return ret;
 	ret = mrf_entry_fill(ep, req, op);
-	op->send.cq_data = op->imm.has;
-	op->send.tagged = req->tagged;
-	op->send.tag = req->tag;
-	if (req->tagged)
-		op->comp_flags = FI_TAGGED | FI_SEND;
-	op->imm.has = true;
+	mrf_send_fill(op, req->tagged, req->tag, op->imm.has);
 	return mrf_entry_start(ep, MRF_CONN_LINE, req->addr, op, ret);
 }

@@ -3,12 +3,23 @@
 #ifndef MRF_EP_TX_SEND_OP_H
 #define MRF_EP_TX_SEND_OP_H
 
+#include <rdma/fi_tagged.h>
 #include "ep/model/peer.h"
 
 extern const struct mrf_op_type mrf_op_send;
 
 /* The most bytes that one message may have: what goes into one frame. */
 #define MRF_SEND_MAX 16384
+
+/* What a message has beside what every operation has. */
+static inline void mrf_send_fill(struct mrf_op *op, bool tagged, uint64_t tag, bool cq_data)
+{
+	op->comp_flags = (tagged ? FI_TAGGED : FI_MSG) | FI_SEND;
+	op->imm.has = true;
+	op->send.cq_data = cq_data;
+	op->send.tagged = tagged;
+	op->send.tag = tag;
+}
 
 /*
  * Starts a message whose arguments have been checked: req->rma_count is 0. Errors as

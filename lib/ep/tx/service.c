@@ -32,9 +32,7 @@
 #include "ep/tx/rpc.h"
 #include "ep/tx/service.h"
 
-/*
- * --- is the peer still there? ------------------------------------------------------------------
- */
+/* --- is the peer still there? ---------------------------------------------------------------- */
 
 /*
  * The peer's agent has not answered for too long: what waits for it fails. Answers may come

@@ -71,12 +71,26 @@ static void want_got(struct node *at)
 	want_ok(at, buf + LEN);
 }
 
+/* Nothing is said of lines before. */
+static bool established(const struct node *at)
+{
+	struct mrf_ep *ep = node_ep(at);
+	bool all = true;
+
+	mrf_lock_take(&ep->lock);
+	mrf_list_each (node, &ep->inbox->inlets)
+		all = all && mrf_list_entry(node, struct mrf_inlet, node)->vconn;
+	mrf_lock_release(&ep->lock);
+	return all;
+}
+
 static void pass(struct node *from, fi_addr_t to, struct node *at)
 {
 	recv_one(at);
 	send_one(from, to);
 	want_sent(from);
 	want_got(at);
+	want_soon(established(at));
 }
 
 /* What b knows of its line to a. */

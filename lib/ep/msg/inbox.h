@@ -116,7 +116,8 @@ struct mrf_inbox {
 	struct mrf_list due;	/* struct mrf_inlet.due */
 	struct mrf_list full;	/* the same: those that get none before more has been received */
 	struct mrf_list origins;
-	uint64_t labelled; /* mrf_av_changes when the origins' labels were looked up */
+	struct mrf_idmap by_ticket; /* struct mrf_origin */
+	uint64_t labelled;	    /* mrf_av_changes when the origins' labels were looked up */
 	unsigned norigins;
 
 	struct mrf_kick kick;	/* the agent is to look at: inlets to cut off or close, growing */

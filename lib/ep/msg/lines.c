@@ -71,19 +71,9 @@ void mrf_inbox_give_places(struct mrf_inbox *inbox)
 
 /* --- origins -------------------------------------------------------------------------- */
 
-static struct mrf_origin *find_origin_locked(const struct mrf_inbox *inbox, uint64_t ticket)
-{
-	mrf_list_each (node, &inbox->origins) {
-		struct mrf_origin *origin = mrf_list_entry(node, struct mrf_origin, node);
-
-		if (origin->ticket == ticket)
-			return origin;
-	}
-	return NULL;
-}
-
 static void forget_origin_locked(struct mrf_inbox *inbox, struct mrf_origin *origin)
 {
+	mrf_idmap_remove(&inbox->by_ticket, origin->ticket);
 	mrf_list_del(&origin->node);
 	inbox->norigins--;
 	free(origin);
@@ -108,7 +98,7 @@ bool mrf_inbox_bars(struct mrf_inbox *inbox, uint64_t ticket)
 	bool bars;
 
 	mrf_lock_take(&inbox->ep->lock);
-	origin = find_origin_locked(inbox, ticket);
+	origin = mrf_idmap_find(&inbox->by_ticket, ticket);
 	bars = origin && ((origin->inlet && origin->inlet->wrong) || mrf_now_ms() < origin->barred);
 	mrf_lock_release(&inbox->ep->lock);
 	return bars;
@@ -122,6 +112,10 @@ static struct mrf_origin *new_origin_locked(struct mrf_inbox *inbox, const struc
 
 	if (!origin)
 		return NULL;
+	if (mrf_idmap_insert(&inbox->by_ticket, hello->ticket, origin)) {
+		free(origin);
+		return NULL;
+	}
 	/* Not afterwards: all others may have messages that are kept. */
 	forget_oldest_locked(inbox);
 	origin->ticket = hello->ticket;
@@ -179,7 +173,7 @@ static int show_inlet(struct mrf_inlet *inlet, struct mrf_vconn *vconn,
 	int ret = -FI_ENOMEM;
 
 	mrf_lock_take(&inbox->ep->lock);
-	inlet->origin = find_origin_locked(inbox, hello->ticket);
+	inlet->origin = mrf_idmap_find(&inbox->by_ticket, hello->ticket);
 	inlet->known = inlet->origin;
 	if (!inlet->known)
 		inlet->origin = new_origin_locked(inbox, vconn, hello);
@@ -421,6 +415,7 @@ int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 	mrf_list_init(&inbox->kick.node);
 	inbox->kick.look = looked_at;
 	mrf_idmap_init(&inbox->by_qpn);
+	mrf_idmap_init(&inbox->by_ticket);
 	mrf_duty_init(inbox);
 	ep->inbox = inbox;
 	return 0;
@@ -441,5 +436,6 @@ void mrf_inbox_free(struct mrf_inbox *inbox)
 	while ((node = mrf_list_pop(&inbox->origins)))
 		free(mrf_list_entry(node, struct mrf_origin, node));
 	mrf_idmap_fini(&inbox->by_qpn);
+	mrf_idmap_fini(&inbox->by_ticket);
 	free(inbox);
 }

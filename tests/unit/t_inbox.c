@@ -10,6 +10,7 @@
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
+#include "ep/msg/silent.h"
 
 #define LEN 16u
 #define SLOTS MRF_SLOTS_CHUNK /* and there are no more */
@@ -140,6 +141,35 @@ START_TEST(a_silent_line_gives_its_window_up)
 	burst(&a, a_to);
 	ck_assert_uint_eq(sum_of(true), sum_of(false));
 	ck_assert_uint_eq(fake_connects(), 2);
+}
+END_TEST
+
+/* So that nobody else does so within the next second. */
+static void look_who_is_silent(void)
+{
+	int64_t end = mrf_now_ms() + MRF_SILENT_MS + 20;
+	struct mrf_ep *ep = node_ep(&b);
+
+	while (mrf_now_ms() < end) {
+		mrf_lock_take(&ep->lock);
+		mrf_silent_look_locked(ep->inbox);
+		mrf_lock_release(&ep->lock);
+		usleep(1000);
+	}
+}
+
+/* Others look for other reasons, such as slots that are lost. */
+START_TEST(a_silent_line_gives_its_window_up_whoever_has_looked)
+{
+	unsigned i;
+
+	use_all_slots(&a, a_to);
+	for (i = 0; i < 4; i++) {
+		look_who_is_silent();
+		burst(&c, c_to);
+	}
+	want_soon(window_of(&a) == FIRST);
+	ck_assert_uint_gt(window_of(&c), FIRST);
 }
 END_TEST
 
@@ -416,6 +446,7 @@ static TCase *tcase_inbox(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, busy_lines_share_the_slots);
 	tcase_add_test(tc, a_silent_line_gives_its_window_up);
+	tcase_add_test(tc, a_silent_line_gives_its_window_up_whoever_has_looked);
 	tcase_add_test(tc, silent_lines_take_no_slots_from_others);
 	tcase_add_test(tc, what_was_allowed_before_is_accepted);
 	return tc;

@@ -57,8 +57,10 @@ static void take_back_locked(struct mrf_inlet *inlet)
 
 static void take_back_from_silent_locked(struct mrf_inbox *inbox)
 {
-	if (!mrf_silent_look_locked(inbox))
+	mrf_silent_look_locked(inbox);
+	if (inbox->taken_back == inbox->looked)
 		return;
+	inbox->taken_back = inbox->looked;
 	mrf_list_each (node, &inbox->inlets) {
 		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
 
@@ -86,8 +88,9 @@ static void fit_window_locked(struct mrf_inlet *inlet)
 		return;
 	mrf_inbox_ask_for_slots_locked(inbox);
 	take_back_from_silent_locked(inbox);
+	/* It may be silent itself, and have given up its own. */
 	if (!windows_fit(inbox))
-		set_window_locked(inlet, before);
+		set_window_locked(inlet, mrf_min(before, origin->window));
 	if (!windows_fit(inbox) && inbox->slots.count >= inbox->slots.max)
 		set_window_locked(inlet, MRF_WINDOW_FIRST);
 }

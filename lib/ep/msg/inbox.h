@@ -108,7 +108,8 @@ struct mrf_inbox {
 	uint64_t ended;		  /* the highest mrf_inlet.last of lines that have ended: lost.h */
 	uint64_t waits;		  /* number of the oldest slot that waits for a line, */
 	struct mrf_inlet *holder; /* and a line that may hold it; NULL: none waits */
-	int64_t looked;		  /* mrf_now_ms() when it was last looked which lines are silent */
+	int64_t looked;		  /* mrf_now_ms() when it was last looked which lines are silent, */
+	int64_t taken_back;	  /* and the look after which these gave up their windows */
 	struct mrf_idmap by_qpn;  /* struct mrf_inlet */
 	struct mrf_list inlets;
 	struct mrf_inlet *last; /* of the last frame, and most likely of the next */

@@ -4,13 +4,13 @@
 #include "ep/model/ep.h"
 #include "ep/msg/silent.h"
 
-bool mrf_silent_look_locked(struct mrf_inbox *inbox)
+void mrf_silent_look_locked(struct mrf_inbox *inbox)
 {
 	int64_t now = mrf_now_ms();
 
 	mrf_lock_held(&inbox->ep->lock);
 	if (now - inbox->looked < MRF_SILENT_MS)
-		return false;
+		return;
 	inbox->looked = now;
 	mrf_list_each (node, &inbox->inlets) {
 		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
@@ -18,5 +18,4 @@ bool mrf_silent_look_locked(struct mrf_inbox *inbox)
 		inlet->silent = inlet->seen == inlet->last;
 		inlet->seen = inlet->last;
 	}
-	return true;
 }

@@ -13,8 +13,11 @@
 /* Of a new line: it was not looked at. */
 #define MRF_SILENT_UNSEEN UINT64_MAX
 
-/* Looks at all lines; false: the last time was less than MRF_SILENT_MS ago. */
-bool mrf_silent_look_locked(struct mrf_inbox *inbox);
+/*
+ * Looks at all lines, unless the last time was less than MRF_SILENT_MS ago. What becomes of those
+ * that are silent is up to each caller, whoever has looked.
+ */
+void mrf_silent_look_locked(struct mrf_inbox *inbox);
 
 /* As far as is known: who becomes silent is known to be so when it was looked at twice. */
 static inline bool mrf_silent(const struct mrf_inlet *inlet)

@@ -12,6 +12,7 @@
 #include "ep/eps.h"
 #include "ep/link/conn.h"
 #include "ep/msg/duty.h"
+#include "ep/msg/lost.h"
 #include "ep/msg/farewell.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/requests.h"
@@ -203,8 +204,10 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 	mrf_atomic_loop_close(ep);
 	if (ep->lines)
 		mrf_duty_end(ep->lines);
-	if (ep->inbox)
+	if (ep->inbox) {
+		mrf_lost_stop(ep->inbox);
 		mrf_agent_unkick(ep->agent, &ep->inbox->kick);
+	}
 	return 0;
 }
 

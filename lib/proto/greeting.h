@@ -106,6 +106,7 @@ enum mrf_full {
 	MRF_FULL_CQ,	  /* the device's completion queues, or memory for one */
 	MRF_FULL_FD,	  /* file descriptors: RLIMIT_NOFILE */
 	MRF_FULL_MEMORY,
+	MRF_FULL_RECEIVES, /* receives for messages, until other lines have ended */
 	MRF_FULL_COUNT
 };
 

@@ -289,6 +289,79 @@ START_TEST(silent_lines_are_closed_when_many_slots_wait)
 }
 END_TEST
 
+/* Nothing comes in between, so no number tells that their slots are lost. */
+static void lose_all(unsigned others)
+{
+	unsigned i;
+
+	for (i = 0; i < SLOTS && fake_shared_recvs(); i++) {
+		fake_break_send(1);
+		send_from(&a, a_to);
+		want_err(&a, out, FI_EFAULT, NULL);
+		want_soon(lines() <= others);
+	}
+}
+
+/* The last line has ended: the queue is replaced. */
+START_TEST(all_slots_may_be_lost)
+{
+	unsigned round;
+
+	for (round = 0; round < 3; round++) {
+		pass(&a, a_to);
+		lose_all(0);
+		pass_some(&a, a_to, 2 * SLOTS);
+		ck_assert_uint_eq(missing(), 0);
+	}
+}
+END_TEST
+
+/* Another line is silent, since nothing can come over it. It is closed, without losing anything. */
+START_TEST(all_slots_may_be_lost_while_another_line_waits)
+{
+	pass(&c, c_to);
+	lose_all(1);
+	recv_one();
+	send_from(&c, c_to);
+	want_ok(&c, out);
+	want_ok(&b, in);
+	ck_assert(filled(in, LEN, 5));
+	pass_some(&a, a_to, 2 * SLOTS);
+	pass_some(&c, c_to, 2 * SLOTS);
+	ck_assert_uint_eq(missing(), 0);
+}
+END_TEST
+
+/* Nobody else tells that a silent line is in the way: no other line ends. */
+START_TEST(a_silent_line_is_closed_after_a_while)
+{
+	lose_some(SLOTS / 4 + 1);
+	ck_assert_uint_eq(lines(), 2);
+	want_soon(lines() == 1);
+	want_soon(!missing());
+	pass(&c, c_to);
+}
+END_TEST
+
+/* Its target answers each message, so it has no notes to send. */
+START_TEST(slots_are_posted_again_where_messages_go_both_ways)
+{
+	fi_addr_t to_c = node_insert(&b, &c);
+	unsigned i;
+
+	lose_some(3);
+	for (i = 0; i < 4; i++) {
+		pass(&c, c_to);
+		ck_assert_int_eq(fi_recv(c.ep, in, LEN, NULL, FI_ADDR_UNSPEC, in), 0);
+		ck_assert_int_eq(fi_send(b.ep, out, LEN, NULL, to_c, out), 0);
+		want_ok(&b, out);
+		want_ok(&c, in);
+	}
+	/* Now c has slots, too. */
+	ck_assert_int_eq((int)missing(), -(int)SLOTS);
+}
+END_TEST
+
 static TCase *tcase_lost(void)
 {
 	TCase *tc = tcase_create("lost");
@@ -296,6 +369,10 @@ static TCase *tcase_lost(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, slots_are_posted_again_when_their_lines_are_gone);
+	tcase_add_test(tc, all_slots_may_be_lost);
+	tcase_add_test(tc, all_slots_may_be_lost_while_another_line_waits);
+	tcase_add_test(tc, a_silent_line_is_closed_after_a_while);
+	tcase_add_test(tc, slots_are_posted_again_where_messages_go_both_ways);
 	tcase_add_test(tc, a_slot_that_a_line_may_hold_is_posted_when_the_line_has_spoken);
 	tcase_add_test(tc, a_slot_that_a_line_may_hold_is_posted_when_the_line_has_ended);
 	tcase_add_test(tc, a_new_line_holds_up_nothing_older);

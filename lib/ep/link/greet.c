@@ -27,6 +27,7 @@ const char *mrf_full_text(enum mrf_full full)
 		[MRF_FULL_CQ] = "completion queues of the device, or memory for them",
 		[MRF_FULL_FD] = "file descriptors (RLIMIT_NOFILE)",
 		[MRF_FULL_MEMORY] = "memory",
+		[MRF_FULL_RECEIVES] = "receives for messages",
 	};
 
 	return text[full];

@@ -3,11 +3,14 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
+#include "base/clock.h"
 #include "base/compiler.h"
+#include "contract/budget.h"
 #include "ep/model/ep.h"
 #include "ep/msg/arrive.h"
 #include "ep/msg/deliver.h"
 #include "ep/msg/label.h"
+#include "ep/msg/lost.h"
 #include "ep/msg/reverse.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
@@ -158,6 +161,7 @@ static void slot_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
 	if (mrf_likely(!ret))
 		return;
 	inlet->wrong = ret;
+	inlet->origin->barred = mrf_now_ms() + MRF_BARRED_MS;
 	mrf_shared_post(&inbox->slots, slot);
 	mrf_agent_kick(inbox->ep->agent, &inbox->kick);
 }
@@ -186,8 +190,6 @@ static void frame_completed_locked(struct mrf_inbox *inbox, const struct mrf_wc 
 #define BATCH 16
 /* Frames that one poll takes in, so that it returns while they go on coming. */
 #define ROUNDS 4
-/* All that the queue can hold. A bound, because other code may write to its memory by mistake. */
-#define ALL_ROUNDS (MRF_INBOX_CQ / BATCH + 1)
 
 static void take_in_locked(struct mrf_inbox *inbox, int rounds)
 {
@@ -199,6 +201,8 @@ static void take_in_locked(struct mrf_inbox *inbox, int rounds)
 		for (i = 0; i < n; i++)
 			frame_completed_locked(inbox, &wc[i]);
 	} while (mrf_unlikely(n == BATCH) && --rounds);
+	if (mrf_unlikely(mrf_lost_waits(inbox)))
+		mrf_lost_again_locked(inbox);
 	if (mrf_unlikely(!mrf_list_empty(&inbox->due)))
 		mrf_inbox_tell_locked(inbox);
 }
@@ -212,5 +216,6 @@ void mrf_arrive_poll_locked(struct mrf_inbox *inbox)
 void mrf_arrive_all_locked(struct mrf_inbox *inbox)
 {
 	mrf_lock_held(&inbox->ep->lock);
-	take_in_locked(inbox, ALL_ROUNDS);
+	/* So many there may be; more go on coming. */
+	take_in_locked(inbox, (int)((inbox->slots.count + inbox->places) / BATCH + 1));
 }

@@ -3,7 +3,6 @@
 #include "contract/budget.h"
 #include "ep/model/ep.h"
 #include "ep/msg/inbox.h"
-#include "ep/msg/lost.h"
 #include "ep/msg/silent.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
@@ -170,7 +169,6 @@ void mrf_inbox_tell_locked(struct mrf_inbox *inbox)
 	struct mrf_list *node;
 
 	mrf_lock_held(&inbox->ep->lock);
-	mrf_lost_again_locked(inbox);
 	while ((node = mrf_list_pop(&inbox->due)))
 		tell_one_locked(mrf_list_entry(node, struct mrf_inlet, due));
 }

@@ -86,6 +86,17 @@ struct mrf_inbox_calls {
 	void (*cut)(struct mrf_inlet *inlet);
 };
 
+/* What is known of slots that did not come back: lost.h. */
+struct mrf_lost {
+	uint64_t ended;		  /* the highest mrf_inlet.last of lines that have ended */
+	uint64_t waits;		  /* number of the oldest slot that waits for a line, */
+	struct mrf_inlet *holder; /* and a line that may hold it; NULL: none waits */
+	uint64_t taken;		  /* the highest number that had come back */
+	unsigned unheard;	  /* lines that have ended since */
+	bool again;		  /* the agent is to look again after a while, */
+	struct mrf_timer timer;	  /* which it does then */
+};
+
 struct mrf_inbox {
 	struct mrf_ep *ep;
 	const struct mrf_inbox_calls *calls;
@@ -104,13 +115,11 @@ struct mrf_inbox {
 	struct mrf_vcq *vcq; /* NULL before the first line, ours or a peer's */
 	unsigned places;     /* in it, of lines */
 	struct mrf_slots slots;
-	bool growing;		  /* the agent is to make more */
-	uint64_t ended;		  /* the highest mrf_inlet.last of lines that have ended: lost.h */
-	uint64_t waits;		  /* number of the oldest slot that waits for a line, */
-	struct mrf_inlet *holder; /* and a line that may hold it; NULL: none waits */
-	int64_t looked;		  /* mrf_now_ms() when it was last looked which lines are silent, */
-	int64_t taken_back;	  /* and the look after which these gave up their windows */
-	struct mrf_idmap by_qpn;  /* struct mrf_inlet */
+	bool growing; /* the agent is to make more */
+	struct mrf_lost lost;
+	int64_t looked;		 /* mrf_now_ms() when it was last looked which lines are silent, */
+	int64_t taken_back;	 /* and the look after which these gave up their windows */
+	struct mrf_idmap by_qpn; /* struct mrf_inlet */
 	struct mrf_list inlets;
 	struct mrf_inlet *last; /* of the last frame, and most likely of the next */
 	unsigned windows;	/* the sum of those of lines that were not silent lately */

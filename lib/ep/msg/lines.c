@@ -228,6 +228,10 @@ int mrf_inlet_open(struct mrf_inbox *inbox, struct mrf_vconn *vconn, const struc
 	inlet->inbox = inbox;
 	inlet->seen = MRF_SILENT_UNSEEN;
 	mrf_list_init(&inlet->due);
+	*full = MRF_FULL_RECEIVES;
+	ret = -FI_ENOSPC;
+	if (mrf_lost_bars(inbox))
+		goto err_free;
 	*full = MRF_FULL_CQ;
 	ret = mrf_inbox_take_places(inbox);
 	if (ret)
@@ -287,8 +291,6 @@ bool mrf_inlet_heard(struct mrf_inlet *inlet)
 void mrf_inlet_shut(struct mrf_inlet *inlet)
 {
 	mrf_lock_take(&inlet->inbox->ep->lock);
-	if (inlet->wrong && inlet->vconn)
-		inlet->origin->barred = mrf_now_ms() + MRF_BARRED_MS;
 	inlet->vconn = NULL;
 	mrf_list_del(&inlet->due);
 	mrf_lock_release(&inlet->inbox->ep->lock);
@@ -323,6 +325,7 @@ void mrf_inlet_end(struct mrf_inlet *inlet)
 	mrf_arrive_all_locked(inbox);
 	forget_inlet_locked(inlet);
 	mrf_lock_release(&ep->lock);
+	mrf_lost_replace(inbox);
 	mrf_inbox_give_places(inbox);
 	free(inlet);
 }
@@ -384,6 +387,7 @@ static void looked_at(struct mrf_kick *kick)
 	while (wants_slots(inbox))
 		grow_slots(inbox);
 	mrf_duty_look(inbox);
+	mrf_lost_later(inbox);
 }
 
 /* --- made and freed ------------------------------------------------------------------- */
@@ -417,6 +421,7 @@ int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 	mrf_idmap_init(&inbox->by_qpn);
 	mrf_idmap_init(&inbox->by_ticket);
 	mrf_duty_init(inbox);
+	mrf_lost_init(inbox);
 	ep->inbox = inbox;
 	return 0;
 }

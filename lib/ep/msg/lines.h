@@ -35,10 +35,7 @@ bool mrf_inbox_bars(struct mrf_inbox *inbox, uint64_t ticket);
 void mrf_inlet_welcome(const struct mrf_inlet *inlet, struct mrf_welcome *welcome);
 /* Its connection is accepted: notes may be sent over it. */
 void mrf_inlet_begin(struct mrf_inlet *inlet, struct mrf_vconn *vconn);
-/*
- * Nothing is sent over it any more: its connection may be closed. If it is cut off, its initiator is
- * barred from now on.
- */
+/* Nothing is sent over it any more: its connection may be closed. */
 void mrf_inlet_shut(struct mrf_inlet *inlet);
 /* Its connection is closed: what has come over it is taken in. Frees it. */
 void mrf_inlet_end(struct mrf_inlet *inlet);

@@ -111,6 +111,15 @@ void mrf_shared_post_before(struct mrf_slots *slots, uint64_t posting)
 	}
 }
 
+struct mrf_vsrq *mrf_shared_move(struct mrf_slots *slots, struct mrf_vsrq *srq)
+{
+	struct mrf_vsrq *before = slots->srq;
+
+	slots->srq = srq;
+	mrf_shared_post_before(slots, UINT64_MAX);
+	return before;
+}
+
 unsigned mrf_shared_out_before(const struct mrf_slots *slots, uint64_t posting, uint64_t *oldest)
 {
 	unsigned i, n = 0;
@@ -140,6 +149,11 @@ static unsigned how_many(void)
 	return (unsigned)mrf_max(most, (uint64_t)MRF_SLOTS_CHUNK);
 }
 
+int mrf_slots_open_queue(const struct mrf_slots *slots, struct mrf_vsrq **srq)
+{
+	return mrf_vsrq_open(slots->pd, MRF_SLOTS_MAX, srq);
+}
+
 int mrf_slots_open(struct mrf_slots *slots, struct mrf_vpd *pd)
 {
 	struct mrf_slots_chunk *chunk;
@@ -149,7 +163,7 @@ int mrf_slots_open(struct mrf_slots *slots, struct mrf_vpd *pd)
 	ret = mrf_slots_make(slots, &chunk);
 	if (ret)
 		return ret;
-	ret = mrf_vsrq_open(pd, MRF_SLOTS_MAX, &slots->srq);
+	ret = mrf_slots_open_queue(slots, &slots->srq);
 	if (ret) {
 		free_chunk(chunk);
 		return ret;

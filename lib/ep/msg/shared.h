@@ -48,6 +48,8 @@ struct mrf_slots {
 int mrf_slots_open(struct mrf_slots *slots, struct mrf_vpd *pd);
 /* No queue pair uses the queue any more. Harmless if it was never opened. */
 void mrf_slots_close(struct mrf_slots *slots);
+/* Another queue, for mrf_shared_move. */
+int mrf_slots_open_queue(const struct mrf_slots *slots, struct mrf_vsrq **srq);
 /* Makes the next chunk, for mrf_shared_add. */
 int mrf_slots_make(const struct mrf_slots *slots, struct mrf_slots_chunk **chunk);
 
@@ -59,6 +61,11 @@ int mrf_slots_make(const struct mrf_slots *slots, struct mrf_slots_chunk **chunk
 void mrf_shared_add(struct mrf_slots *slots, struct mrf_slots_chunk *chunk);
 /* Posts one again. Its queue has room for all, so only a lost device refuses it. */
 void mrf_shared_post(struct mrf_slots *slots, struct mrf_slot *slot);
+/*
+ * From now on srq is used, and belongs to the slots. All that have not come back are posted there.
+ * Returns the queue before, which no queue pair uses any more: the caller closes it.
+ */
+struct mrf_vsrq *mrf_shared_move(struct mrf_slots *slots, struct mrf_vsrq *srq);
 /* Posts those again that have not come back, and whose number is below this one: lost.h. */
 void mrf_shared_post_before(struct mrf_slots *slots, uint64_t posting);
 /* How many there are. *oldest: the lowest number of these, if there are any. */

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "ep/ep_name.h"
 #include "ep/ep_ops.h"
 #include "ep/msg/recv.h"
 #include "ep/tx/chores.h"
@@ -64,25 +65,6 @@ static ssize_t ep_rx_size_left(struct fid_ep *fid)
 	return posted < ep->max_recvs ? (ssize_t)(ep->max_recvs - posted) : 0;
 }
 
-static int cm_getname(fid_t fid, void *addr, size_t *addrlen)
-{
-	struct mrf_ep *ep = mrf_ep_of(fid);
-	size_t room, len = mrf_addr_len(&ep->addr);
-	int ret = mrf_obj_check(&ep->obj, "fi_getname");
-
-	if (ret)
-		return ret;
-	if (!addrlen || (!addr && *addrlen))
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4055,
-				  "the address or its length is NULL");
-	room = *addrlen;
-	*addrlen = len;
-	if (room)
-		memcpy(addr, &ep->addr, mrf_min(room, len));
-	/* Not logged: applications ask with too little room to learn the length. */
-	return room < len ? -FI_ETOOSMALL : 0;
-}
-
 /* --- what there is not --------------------------------------------------------------------- */
 
 /* The functions here look at none of their arguments except the name of an option. */
@@ -117,7 +99,6 @@ NO_CALL(int, ep_tx_ctx, "fi_tx_context", struct fid_ep *sep, int index, struct f
 	struct fid_ep **tx_ep, void *context)
 NO_CALL(int, ep_rx_ctx, "fi_rx_context", struct fid_ep *sep, int index, struct fi_rx_attr *attr,
 	struct fid_ep **rx_ep, void *context)
-NO_CALL(int, cm_setname, "fi_setname", fid_t fid, void *addr, size_t addrlen)
 NO_CALL(int, cm_getpeer, "fi_getpeer", struct fid_ep *ep, void *addr, size_t *addrlen)
 NO_CALL(int, cm_connect, "fi_connect", struct fid_ep *ep, const void *addr, const void *param,
 	size_t paramlen)
@@ -142,8 +123,8 @@ struct fi_ops_ep mrf_ep_ops = {
 
 struct fi_ops_cm mrf_ep_cm_ops = {
 	.size = sizeof(struct fi_ops_cm),
-	.setname = cm_setname,
-	.getname = cm_getname,
+	.setname = mrf_ep_setname,
+	.getname = mrf_ep_getname,
 	.getpeer = cm_getpeer,
 	.connect = cm_connect,
 	.listen = cm_listen,

@@ -147,6 +147,38 @@ int mrf_eps_add(struct mrf_ep *ep)
 	return mrf_agent_command(ep->agent, ep, ep_open);
 }
 
+struct move {
+	struct mrf_ep *ep;
+	union mrf_addr addr;
+};
+
+static int move_in_agent(struct mrf_agent *agent, void *arg)
+{
+	struct move *move = arg;
+	struct mrf_ep *ep = move->ep;
+	struct mrf_vconn *listener;
+	int ret = mrf_vconn_open(agent->cm, &ep->owner, &listener);
+
+	if (ret)
+		return ret;
+	ret = mrf_vconn_bind(listener, &move->addr.sa);
+	if (ret) {
+		mrf_vconn_close(listener);
+		return ret;
+	}
+	mrf_vconn_close(ep->listener);
+	ep->listener = listener;
+	ep->addr = move->addr;
+	return 0;
+}
+
+int mrf_eps_move(struct mrf_ep *ep, const union mrf_addr *addr)
+{
+	struct move move = { ep, *addr };
+
+	return mrf_agent_command(ep->agent, &move, move_in_agent);
+}
+
 static int enable_in_agent(struct mrf_agent *agent, void *arg)
 {
 	struct mrf_ep *ep = arg;

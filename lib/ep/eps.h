@@ -25,6 +25,11 @@ void mrf_eps_close(struct mrf_eps *eps);
 int mrf_eps_add(struct mrf_ep *ep);
 int mrf_eps_listen(struct mrf_ep *ep);
 /*
+ * Binds another address instead; the endpoint does not listen yet. It keeps the old one if that fails:
+ * an error of the kernel's.
+ */
+int mrf_eps_move(struct mrf_ep *ep, const union mrf_addr *addr);
+/*
  * The endpoint closes: waits until the messages that it has sent have arrived, up to
  * FI_MRFAB_LINGER. Programs send their last message and close. Then peers are told which of their
  * messages have come (msg/farewell.h). No lock is held.

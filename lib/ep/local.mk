@@ -6,6 +6,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep_open.h \
 	lib/ep/ep_bind.c \
 	lib/ep/ep_calls.c \
+	lib/ep/ep_name.c \
 	lib/ep/eps.c \
 	lib/ep/eps.h \
 	lib/ep/link/conn.c \

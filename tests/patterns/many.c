@@ -67,6 +67,33 @@ static void same_port(struct side *s)
 	s->hints->src_addrlen = len;
 }
 
+/* The other way to the same port. */
+static void clients_by_name(struct side *s)
+{
+	struct sockaddr_storage name;
+	size_t len = 0;
+
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		side_info(s);
+		side_open_domain(s);
+		side_open_endpoint_at(s, len ? &name : NULL, len);
+		if (!len) {
+			len = sizeof(name);
+			must_ok(fi_getname(&s->ep->fid, &name, &len));
+		}
+		side_meet(s);
+		talk(s, i);
+		side_last(s);
+		side_close(s);
+	}
+}
+
+static void multi_client_by_name(struct side *s)
+{
+	side_hints(s, FI_MSG);
+	(s->client ? clients_by_name : server_of_clients)(s);
+}
+
 static void clients_again(struct side *s)
 {
 	for (unsigned i = 0; i < CLIENTS; i++) {
@@ -374,6 +401,7 @@ static void av_xfer_tagged(struct side *s)
 const struct pattern many_patterns[] = {
 	{ "rdm_multi_client", multi_client, multi_client, false },
 	{ "rdm_multi_client_again", multi_client_again, multi_client_again, false },
+	{ "rdm_multi_client_by_name", multi_client_by_name, multi_client_by_name, false },
 	{ "multi_ep", multi_ep, multi_ep, true },
 	{ "multi_ep_shared", multi_ep_shared, multi_ep_shared, false },
 	{ "bw", bw, bw, false },

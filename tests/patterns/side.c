@@ -149,15 +149,22 @@ static void bind_all(struct side *s)
 			   cntr_flags(s, FI_RECV, FI_REMOTE_WRITE | FI_REMOTE_READ)));
 }
 
-void side_open_endpoint(struct side *s)
+void side_open_endpoint_at(struct side *s, void *name, size_t len)
 {
 	must_ok(fi_endpoint(s->domain, s->info, &s->ep, NULL));
+	if (name)
+		must_ok(fi_setname(&s->ep->fid, name, len));
 	bind_all(s);
 	must_ok(fi_enable(s->ep));
 	s->mr = side_reg(s, s->mem, s->mem_size, side_access(s), KEY);
 	s->desc = s->mr ? side_desc(s, s->mr) : NULL;
 	if (!s->nothing_posted && s->hints->caps & (FI_MSG | FI_TAGGED))
 		post_recv(s, side_room(s));
+}
+
+void side_open_endpoint(struct side *s)
+{
+	side_open_endpoint_at(s, NULL, 0);
 }
 
 void side_open(struct side *s)

@@ -109,6 +109,8 @@ void side_info(struct side *s);
 /* Fabric, domain, queues and address vector; then the endpoint, and a receive. */
 void side_open_domain(struct side *s);
 void side_open_endpoint(struct side *s);
+/* At this address, an fi_setname of which comes before fi_enable; NULL: where the kernel chooses. */
+void side_open_endpoint_at(struct side *s, void *name, size_t len);
 void side_open(struct side *s);
 /* The client sends its name as a message, and the server inserts it. */
 void side_meet(struct side *s);

@@ -86,6 +86,8 @@
 #define MRF_FAREWELL_MS 50
 /* How long nobody polls until the agent takes messages in itself. */
 #define MRF_DUTY_MS 10
+/* And how long it rests when it has done so, before the device tells it of more. */
+#define MRF_REST_MS 1
 /* How long the kernel gets to resolve an address before it is asked again. */
 #define MRF_RESOLVE_MS 250
 /*

@@ -52,8 +52,8 @@ static void cq_has_news(void *watcher)
 		mrf_vcq_rearm(ep->lines->vcq, true);
 	mrf_peer_progress_locked(ep);
 	advance_watching_locked(ep);
-	if (ep->lines && mrf_duty_goes_on_locked(ep->lines))
-		mrf_ep_watch_locked(ep);
+	if (ep->lines)
+		mrf_duty_rests_locked(ep->lines);
 	mrf_service_leave(ep);
 }
 

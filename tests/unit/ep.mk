@@ -104,6 +104,7 @@ tests_unit_t_tagged_SOURCES = tests/unit/t_tagged.c $(EP_FIXTURE)
 tests_unit_t_tagged_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_duty_rests_locked
 tests_unit_t_inbox_SOURCES = tests/unit/t_inbox.c $(EP_FIXTURE)
 tests_unit_t_inbox_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_SOURCES = tests/unit/t_lost.c $(EP_FIXTURE)

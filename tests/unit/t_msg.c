@@ -526,6 +526,46 @@ START_TEST(reading_ends_the_duty_of_the_agent)
 }
 END_TEST
 
+static struct mrf_inbox *_Atomic counted;
+static atomic_uint told; /* how often its agent was told of messages while on duty */
+
+void __real_mrf_duty_rests_locked(struct mrf_inbox *inbox);
+void __wrap_mrf_duty_rests_locked(struct mrf_inbox *inbox);
+
+void __wrap_mrf_duty_rests_locked(struct mrf_inbox *inbox)
+{
+	told += inbox == atomic_load(&counted) && inbox->on_duty;
+	__real_mrf_duty_rests_locked(inbox);
+}
+
+/* Nobody polls b while many come one after the other. */
+START_TEST(the_agent_is_not_told_of_each_message)
+{
+	int64_t begun;
+	unsigned i, n = 500;
+
+	nodes_open(NULL);
+	for (i = 0; i < n + 1; i++)
+		recv_at(8 * i, 8);
+	send_at(0, 8);
+	want_sent(0);
+	while (!is_on_duty(&b))
+		;
+	begun = mrf_now_ms();
+	atomic_store(&counted, inbox(&b));
+	told = 0;
+	for (i = 1; i < n + 1; i++) {
+		send_at(8 * i, 8);
+		want_sent(8 * i);
+	}
+	ck_assert_int_le(told, (mrf_now_ms() - begun) / MRF_REST_MS + 2);
+	atomic_store(&counted, NULL);
+	for (i = 0; i < n + 1; i++)
+		want_got(8 * i, 8);
+	nodes_close();
+}
+END_TEST
+
 /* The queue has something to read each time, from elsewhere: nobody polls, but who reads is there. */
 START_TEST(a_queue_that_is_never_empty_keeps_no_message_out)
 {
@@ -993,6 +1033,7 @@ static TCase *tcase_msg(void)
 	tcase_add_test(tc, a_sleeping_receiver_is_woken);
 	tcase_add_test(tc, the_agent_takes_in_where_nobody_polls);
 	tcase_add_test(tc, reading_ends_the_duty_of_the_agent);
+	tcase_add_test(tc, the_agent_is_not_told_of_each_message);
 	tcase_add_test(tc, a_queue_that_is_never_empty_keeps_no_message_out);
 	tcase_add_test(tc, senders_wait_while_too_much_is_kept);
 	tcase_add_test(tc, a_sender_waits_while_too_much_is_unexpected);

@@ -86,15 +86,14 @@ void mrf_duty_look(struct mrf_inbox *inbox)
 		watch_later(inbox);
 }
 
-bool mrf_duty_goes_on_locked(struct mrf_inbox *inbox)
+void mrf_duty_rests_locked(struct mrf_inbox *inbox)
 {
 	mrf_lock_held(&inbox->ep->lock);
 	if (!inbox->on_duty)
-		return false;
-	inbox->on_duty = !is_polled_locked(inbox);
-	if (!inbox->on_duty)
-		watch_later(inbox);
-	return inbox->on_duty;
+		return;
+	inbox->on_duty = false;
+	mrf_timer_set(inbox->ep->agent, &inbox->watch,
+		      is_polled_locked(inbox) ? MRF_DUTY_MS : MRF_REST_MS);
 }
 
 void mrf_duty_end(struct mrf_inbox *inbox)

@@ -4,7 +4,8 @@
  * sleep on them do. While that goes on, the agent must not be woken by messages: where process and
  * agent share a processor, that doubles a round trip. So the agent looks each MRF_DUTY_MS whether
  * anybody has polled; if not, it has itself told of messages, and takes them in until somebody
- * polls again. Agent thread.
+ * polls again. It does so each MRF_REST_MS at most: while many messages come one after the other, to
+ * be woken for each of them would take longer than they do. Agent thread.
  */
 #ifndef MRF_EP_MSG_DUTY_H
 #define MRF_EP_MSG_DUTY_H
@@ -16,11 +17,8 @@ void mrf_duty_init(struct mrf_inbox *inbox);
 void mrf_duty_begin(struct mrf_inbox *inbox);
 /* Lines wait until something has been received: looks at them each MRF_DUTY_MS from now on. */
 void mrf_duty_look(struct mrf_inbox *inbox);
-/*
- * The agent has been told of completions, and has taken them in. True: it is to be told again.
- * ep->lock is held.
- */
-bool mrf_duty_goes_on_locked(struct mrf_inbox *inbox);
+/* The agent has been told of completions, and has taken them in. ep->lock is held. */
+void mrf_duty_rests_locked(struct mrf_inbox *inbox);
 /* The endpoint closes. */
 void mrf_duty_end(struct mrf_inbox *inbox);
 

@@ -134,7 +134,7 @@ struct mrf_inbox {
 	struct mrf_timer watch; /* agent thread: duty.h */
 	bool polled;		/* since the agent last looked */
 	size_t read;		/* completions that had been read then */
-	bool on_duty;		/* nobody does: the agent */
+	bool on_duty;		/* nobody does: the agent is told of messages */
 };
 
 static inline struct mrf_match *mrf_inbox_match(struct mrf_inbox *inbox, bool tagged)

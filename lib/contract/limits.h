@@ -57,8 +57,9 @@
 #define MRF_CAPS_MSG_WAYS (FI_SEND | FI_RECV)
 /* Directions of reads, writes and atomic operations. */
 #define MRF_CAPS_RMA_WAYS (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define MRF_CAPS_PRIMARY \
-	(MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | MRF_CAPS_MSG_WAYS | MRF_CAPS_RMA_WAYS)
+#define MRF_CAPS_PRIMARY                                                                   \
+	(MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | MRF_CAPS_MSG_WAYS | MRF_CAPS_RMA_WAYS | \
+	 FI_MULTI_RECV)
 #define MRF_CAPS_SECONDARY (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define MRF_CAPS (MRF_CAPS_PRIMARY | MRF_CAPS_SECONDARY)
 /* Granted only to applications that name them, because they have a cost. */
@@ -68,15 +69,16 @@
 #define MRF_CAPS_EXTRA (MRF_CAPS_TARGET_EXTRA | FI_HMEM | MRF_CAPS_RX_LABELS)
 #define MRF_CAPS_ALL (MRF_CAPS | MRF_CAPS_EXTRA)
 #define MRF_CAPS_TX (MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE)
-#define MRF_CAPS_RX \
-	(MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define MRF_CAPS_RX                                                                             \
+	(MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | \
+	 FI_MULTI_RECV)
 #define MRF_CAPS_TX_EXTRA FI_HMEM
 #define MRF_CAPS_RX_EXTRA (FI_RMA_EVENT | FI_HMEM | MRF_CAPS_RX_LABELS)
 
 #define MRF_OP_FLAGS_TX                                                          \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 	 FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE)
-#define MRF_OP_FLAGS_RX FI_COMPLETION
+#define MRF_OP_FLAGS_RX (FI_COMPLETION | FI_MULTI_RECV)
 
 /*
  * One reliable connection per pair of endpoints keeps every order of accesses except

@@ -65,27 +65,77 @@ static ssize_t ep_rx_size_left(struct fid_ep *fid)
 	return posted < ep->max_recvs ? (ssize_t)(ep->max_recvs - posted) : 0;
 }
 
-/* --- what there is not --------------------------------------------------------------------- */
+/* --- options -------------------------------------------------------------------------- */
 
-/* The functions here look at none of their arguments except the name of an option. */
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
-static int no_option(int level, int optname)
+static int check_option(const struct mrf_ep *ep, int level, int optname)
 {
-	return mrf_refuse(FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054,
-			  "option %d of level %d is not known: there are no options", optname,
-			  level);
+	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
+		return mrf_refuse(
+			FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4054,
+			"option %d of level %d is not known: FI_OPT_MIN_MULTI_RECV (%d) of "
+			"FI_OPT_ENDPOINT is the only one",
+			optname, level, FI_OPT_MIN_MULTI_RECV);
+	if (ep->caps & FI_MULTI_RECV && ep->inbox)
+		return 0;
+	return mrf_refuse(
+		FI_ENOPROTOOPT, FI_LOG_EP_CTRL, 4080,
+		"FI_OPT_MIN_MULTI_RECV: the endpoint was opened without FI_MULTI_RECV, or "
+		"without messages");
+}
+
+static int bad_value(const char *call)
+{
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_EP_CTRL, 4081,
+		"%s: FI_OPT_MIN_MULTI_RECV is a size_t, and neither the value nor its length "
+		"may be NULL",
+		call);
 }
 
 static int ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
-	return no_option(level, optname);
+	struct mrf_ep *ep = mrf_ep_of(fid);
+	int ret = mrf_obj_check(&ep->obj, "fi_getopt");
+	bool fits;
+
+	if (!ret)
+		ret = check_option(ep, level, optname);
+	if (ret)
+		return ret;
+	if (!optlen || (!optval && *optlen))
+		return bad_value("fi_getopt");
+	fits = *optlen >= sizeof(ep->min_multi);
+	*optlen = sizeof(ep->min_multi);
+	/* Not logged: applications ask with too little room to learn the length. */
+	if (!fits)
+		return -FI_ETOOSMALL;
+	mrf_lock_take(&ep->lock);
+	memcpy(optval, &ep->min_multi, sizeof(ep->min_multi));
+	mrf_lock_release(&ep->lock);
+	return 0;
 }
 
 static int ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
 {
-	return no_option(level, optname);
+	struct mrf_ep *ep = mrf_ep_of(fid);
+	int ret = mrf_obj_check(&ep->obj, "fi_setopt");
+
+	if (!ret)
+		ret = check_option(ep, level, optname);
+	if (ret)
+		return ret;
+	if (!optval || optlen != sizeof(ep->min_multi))
+		return bad_value("fi_setopt");
+	mrf_lock_take(&ep->lock);
+	memcpy(&ep->min_multi, optval, sizeof(ep->min_multi));
+	mrf_lock_release(&ep->lock);
+	return 0;
 }
+
+/* --- what there is not --------------------------------------------------------------------- */
+
+/* The functions here look at none of their arguments except the name of an option. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* Defines the function of a call for endpoints of other types. */
 #define NO_CALL(type, name, call, ...)                                                \

@@ -109,6 +109,8 @@ static int set_opsflag_locked(struct mrf_ep *ep, uint64_t side, uint64_t flags)
 	uint64_t known = side == FI_TRANSMIT ? MRF_OP_FLAGS_TX : MRF_OP_FLAGS_RX;
 
 	mrf_lock_held(&ep->setup);
+	if (!(ep->caps & FI_MULTI_RECV))
+		known &= ~FI_MULTI_RECV;
 	flags &= ~side;
 	if (flags & ~known)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_EP_CTRL, 4052,
@@ -266,6 +268,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->max_ops = MRF_EP_OPS;
 	if (info->tx_attr && info->tx_attr->size > MRF_EP_OPS)
 		ep->max_ops = (unsigned)mrf_min(info->tx_attr->size, MRF_LIMIT_SIZE);
+	ep->min_multi = MRF_SEND_MAX;
 	ep->max_recvs = MRF_LIMIT_RX_SIZE;
 	if (info->rx_attr && info->rx_attr->size)
 		ep->max_recvs = (unsigned)mrf_min(info->rx_attr->size, MRF_LIMIT_SIZE);

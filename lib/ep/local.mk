@@ -47,7 +47,9 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/msg/lines.c \
 	lib/ep/msg/lines.h \
 	lib/ep/msg/lost.c \
+	lib/ep/msg/multi.c \
 	lib/ep/msg/lost.h \
+	lib/ep/msg/multi.h \
 	lib/ep/msg/message.h \
 	lib/ep/msg/peek.c \
 	lib/ep/msg/peek.h \

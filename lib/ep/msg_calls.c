@@ -213,13 +213,29 @@ static int check_recv_descs(struct mrf_ep *ep, const char *call, const struct mr
 	return mrf_local_check(&ep->buf, &local, call, MRF_LOCAL_MISSING);
 }
 
+static int check_multi(const char *call, const struct mrf_recv_req *req)
+{
+	if (req->count == 1 && req->iov[0].iov_len)
+		return 0;
+	return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4079,
+			  "%s: FI_MULTI_RECV needs one buffer, of at least one byte", call);
+}
+
 static int check_recv_buffers(struct mrf_ep *ep, const char *call, const struct mrf_recv_req *req)
 {
 	int ret = mrf_check_iov(call, req->iov, req->count);
 
+	if (!ret && req->multi)
+		ret = check_multi(call, req);
 	if (!ret)
 		ret = check_recv_descs(ep, call, req);
 	return ret ? ret : check_no_device(ep, call, req->iov, req->desc, req->count);
+}
+
+/* What other receives may have, in addition to RECV_FLAGS. */
+static uint64_t more_recv_flags(const struct mrf_ep *ep, const struct mrf_recv_req *req)
+{
+	return req->tagged ? PEEK_FLAGS : ep->caps & FI_MULTI_RECV;
 }
 
 static int check_peek_flags(const char *call, const struct mrf_recv_req *req, uint64_t flags)
@@ -293,7 +309,7 @@ static ssize_t submit_checked(struct mrf_ep *ep, const char *call, struct mrf_re
 	int ret = check_way(ep, FI_RECV, call);
 
 	if (!ret)
-		ret = mrf_check_flags(call, flags, RECV_FLAGS | (req->tagged ? PEEK_FLAGS : 0));
+		ret = mrf_check_flags(call, flags, RECV_FLAGS | more_recv_flags(ep, req));
 	if (!ret)
 		ret = check_peek_flags(call, req, flags);
 	if (!ret)
@@ -314,6 +330,7 @@ ssize_t mrf_msg_submit_recv(struct fid_ep *fid, const char *call, struct mrf_rec
 	req->silent = ep->rx_selective && !(flags & FI_COMPLETION);
 	if (mrf_likely(is_right(ep, req, flags)))
 		return mrf_recv_post(ep, req);
+	req->multi = flags & FI_MULTI_RECV;
 	return submit_checked(ep, call, req, flags);
 }
 

@@ -98,6 +98,12 @@ static ssize_t tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len,
 
 /* --- receives --------------------------------------------------------------------------- */
 
+/* FI_MULTI_RECV among the flags of the endpoint is for untagged messages. */
+static uint64_t recv_flags(struct fid_ep *ep)
+{
+	return mrf_msg_recv_flags(ep) & ~FI_MULTI_RECV;
+}
+
 static ssize_t tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from,
 			   uint64_t tag, uint64_t ignore, void *context)
 {
@@ -111,7 +117,7 @@ static ssize_t tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc,
 				    .ignore = ignore,
 				    .context = context };
 
-	return mrf_msg_submit_recv(ep, "fi_trecv", &req, mrf_msg_recv_flags(ep));
+	return mrf_msg_submit_recv(ep, "fi_trecv", &req, recv_flags(ep));
 }
 
 static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
@@ -126,7 +132,7 @@ static ssize_t tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **d
 				    .ignore = ignore,
 				    .context = context };
 
-	return mrf_msg_submit_recv(ep, "fi_trecvv", &req, mrf_msg_recv_flags(ep));
+	return mrf_msg_submit_recv(ep, "fi_trecvv", &req, recv_flags(ep));
 }
 
 static ssize_t tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)

@@ -37,7 +37,9 @@ static uint64_t part_caps(uint64_t asked, uint64_t info_caps, uint64_t offered)
 		return mrf_info_with_directions(asked, offered);
 	if (!(share & MRF_CAPS_RMA_WAYS))
 		share &= ~(uint64_t)(FI_RMA | FI_ATOMIC);
-	return share & MRF_CAPS_MSG_WAYS ? share : share & ~(uint64_t)MRF_CAPS_MSG_WHATS;
+	if (!(share & MRF_CAPS_MSG_WAYS))
+		share &= ~(uint64_t)(MRF_CAPS_MSG_WHATS | FI_MULTI_RECV);
+	return share;
 }
 
 /* --- attributes as hinted -------------------------------------------------- */
@@ -194,7 +196,7 @@ static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 	make_tx(info->tx_attr, info->caps, hints ? hints->tx_attr : NULL);
 	make_rx(info->rx_attr, info->caps, hints ? hints->rx_attr : NULL);
 	if (mrf_info_mode_withheld(query))
-		info->rx_attr->caps &= FI_HMEM | MRF_CAPS_MSG_WHATS | FI_RECV |
+		info->rx_attr->caps &= FI_HMEM | MRF_CAPS_MSG_WHATS | FI_RECV | FI_MULTI_RECV |
 				       MRF_CAPS_RX_LABELS; /* whatever was asked of it */
 	*info->ep_attr = mrf_info_offer.ep;
 	info->ep_attr->auth_key_size = 0;

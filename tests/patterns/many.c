@@ -355,6 +355,69 @@ static void resmgmt(struct side *s)
 	side_end(s);
 }
 
+/* --- fi_multi_recv ------------------------------------------------------------------------------------------ */
+
+#define EACH 500u
+#define PER_BUFFER 8u
+#define BUFFERS 2u
+#define PACKED (10u * PER_BUFFER * BUFFERS)
+
+static void post_packed(struct side *s, void *buf)
+{
+	const struct iovec iov = { buf, PER_BUFFER * EACH };
+	struct fi_msg msg = { .msg_iov = &iov,
+			      .desc = &s->desc,
+			      .iov_count = 1,
+			      .addr = FI_ADDR_UNSPEC,
+			      .context = buf };
+
+	must_ok((int)fi_recvmsg(s->ep, &msg, FI_MULTI_RECV));
+}
+
+/* Each buffer takes as many as fit, and the last of them gives it back. */
+static void take_packed(struct side *s, unsigned i)
+{
+	char *buf = s->in + i / PER_BUFFER % BUFFERS * PER_BUFFER * EACH;
+	bool last = i % PER_BUFFER == PER_BUFFER - 1;
+	struct fi_cq_data_entry entry;
+	long end = now_ms() + WAIT_MS;
+	ssize_t ret;
+
+	while ((ret = fi_cq_read(s->rx.cq, &entry, 1)) == -FI_EAGAIN)
+		must(now_ms() < end, "message %u does not come", i);
+	must(ret == 1 && entry.len == EACH, "message %u: %zd, %zu bytes", i, ret, entry.len);
+	must(entry.op_context == buf && entry.buf == buf + i % PER_BUFFER * EACH,
+	     "message %u is at another place", i);
+	must(!(entry.flags & FI_MULTI_RECV) == !last, "message %u: flags 0x%llx", i,
+	     (unsigned long long)entry.flags);
+	same(entry.buf, EACH, i);
+	if (last)
+		post_packed(s, buf);
+}
+
+static void multi_recv(struct side *s)
+{
+	size_t min = EACH;
+
+	side_hints(s, FI_MSG | FI_MULTI_RECV);
+	s->format = FI_CQ_FORMAT_DATA;
+	s->nothing_posted = true;
+	side_open(s);
+	must_ok(fi_setopt(&s->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)));
+	for (unsigned i = 0; !s->client && i < BUFFERS; i++)
+		post_packed(s, s->in + i * PER_BUFFER * EACH);
+	side_meet_oob(s);
+	for (unsigned i = 0; i < PACKED; i++) {
+		fill(s->out, EACH, i);
+		if (s->client)
+			tx(s, EACH);
+		else
+			take_packed(s, i);
+	}
+	oob_sync(s);
+	side_close(s);
+}
+
 /* --- fi_av_xfer ------------------------------------------------------------------------------------------------ */
 
 static void reinsert(struct side *s)
@@ -401,6 +464,7 @@ static void av_xfer_tagged(struct side *s)
 const struct pattern many_patterns[] = {
 	{ "rdm_multi_client", multi_client, multi_client, false },
 	{ "rdm_multi_client_again", multi_client_again, multi_client_again, false },
+	{ "multi_recv", multi_recv, multi_recv, true },
 	{ "rdm_multi_client_by_name", multi_client_by_name, multi_client_by_name, false },
 	{ "multi_ep", multi_ep, multi_ep, true },
 	{ "multi_ep_shared", multi_ep_shared, multi_ep_shared, false },

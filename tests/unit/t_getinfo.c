@@ -19,7 +19,7 @@
 #define V17 FI_VERSION(1, 17)
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)
-#define MESSAGES (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV)
+#define MESSAGES (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV)
 /* What is offered beside FI_RMA and its directions. */
 #define NOT_RMA (FI_ATOMIC | MESSAGES)
 
@@ -240,9 +240,12 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		  MRF_CAPS_RX & ~(FI_RMA | MESSAGES) },
 		{ FI_RMA | FI_ATOMIC, MRF_CAPS & ~MESSAGES, MRF_CAPS_TX & ~MESSAGES,
 		  MRF_CAPS_RX & ~MESSAGES },
-		{ FI_RMA | FI_ATOMIC | FI_MSG | FI_TAGGED, MRF_CAPS, MRF_CAPS_TX, MRF_CAPS_RX },
-		{ FI_RMA | FI_ATOMIC | FI_TAGGED, MRF_CAPS & ~FI_MSG, MRF_CAPS_TX & ~FI_MSG,
-		  MRF_CAPS_RX & ~FI_MSG },
+		{ FI_RMA | FI_ATOMIC | FI_MSG | FI_TAGGED, MRF_CAPS & ~FI_MULTI_RECV, MRF_CAPS_TX,
+		  MRF_CAPS_RX & ~FI_MULTI_RECV },
+		{ FI_RMA | FI_ATOMIC | FI_MSG | FI_TAGGED | FI_MULTI_RECV, MRF_CAPS, MRF_CAPS_TX,
+		  MRF_CAPS_RX },
+		{ FI_RMA | FI_ATOMIC | FI_TAGGED, MRF_CAPS & ~(FI_MSG | FI_MULTI_RECV),
+		  MRF_CAPS_TX & ~FI_MSG, MRF_CAPS_RX & ~(FI_MSG | FI_MULTI_RECV) },
 		{ FI_RMA | FI_ATOMIC | FI_WRITE, FI_RMA | FI_ATOMIC | FI_WRITE | COMM,
 		  FI_RMA | FI_ATOMIC | FI_WRITE, 0 },
 		{ FI_RMA | FI_READ, FI_RMA | FI_READ | COMM, FI_RMA | FI_READ, 0 },
@@ -251,8 +254,9 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		  FI_RMA | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_COMM, FI_RMA | FI_WRITE,
 		  FI_RMA | FI_REMOTE_READ },
 		{ FI_LOCAL_COMM, FI_LOCAL_COMM, 0, 0 },
-		{ FI_MSG, (MESSAGES & ~FI_TAGGED) | COMM, FI_MSG | FI_SEND, FI_MSG | FI_RECV },
-		{ FI_TAGGED, (MESSAGES & ~FI_MSG) | COMM, FI_TAGGED | FI_SEND,
+		{ FI_MSG, (MESSAGES & ~(FI_TAGGED | FI_MULTI_RECV)) | COMM, FI_MSG | FI_SEND,
+		  FI_MSG | FI_RECV },
+		{ FI_TAGGED, (MESSAGES & ~(FI_MSG | FI_MULTI_RECV)) | COMM, FI_TAGGED | FI_SEND,
 		  FI_TAGGED | FI_RECV },
 		{ FI_TAGGED | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV,
 		  FI_TAGGED | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV | COMM, 0,
@@ -260,7 +264,8 @@ START_TEST(getinfo_caps_follow_what_is_asked)
 		{ FI_MSG | FI_SEND, FI_MSG | FI_SEND | COMM, FI_MSG | FI_SEND, 0 },
 		{ FI_MSG | FI_RECV, FI_MSG | FI_RECV | COMM, 0, FI_MSG | FI_RECV },
 		/* One without a direction has all of its own. */
-		{ FI_MSG | FI_RMA | FI_READ, (MESSAGES & ~FI_TAGGED) | FI_RMA | FI_READ | COMM,
+		{ FI_MSG | FI_RMA | FI_READ,
+		  (MESSAGES & ~(FI_TAGGED | FI_MULTI_RECV)) | FI_RMA | FI_READ | COMM,
 		  FI_MSG | FI_SEND | FI_RMA | FI_READ, FI_MSG | FI_RECV },
 		{ FI_MSG | FI_RMA | FI_SEND, FI_MSG | FI_SEND | (MRF_CAPS & ~NOT_RMA),
 		  FI_MSG | FI_SEND | (MRF_CAPS_TX & ~NOT_RMA), MRF_CAPS_RX & ~NOT_RMA },
@@ -435,7 +440,7 @@ START_TEST(getinfo_refuses_capabilities_that_are_not_offered)
 	ck_has("MRF-E1021", "not offered: FI_COLLECTIVE; offered: FI_MSG");
 	hints->caps = FI_MSG | FI_MULTI_RECV | FI_NAMED_RX_CTX | FI_SOURCE;
 	ck_assert_int_eq(get_hints(), -FI_ENODATA);
-	ck_has("MRF-E1021", "not offered: FI_MULTI_RECV, FI_NAMED_RX_CTX; offered");
+	ck_has("MRF-E1021", "not offered: FI_NAMED_RX_CTX; offered");
 }
 END_TEST
 
@@ -508,7 +513,7 @@ START_TEST(getinfo_checks_every_receive_hint)
 	CK_FIELD(rx_attr->caps, FI_MULTICAST | FI_RECV, FI_REMOTE_READ);
 	CK_FIELD(rx_attr->caps, FI_MSG | FI_SEND, FI_MSG | FI_RECV);
 	CK_FIELD(rx_attr->caps, FI_MULTICAST | FI_RECV, FI_RECV);
-	CK_FIELD(rx_attr->op_flags, FI_MULTI_RECV, FI_COMPLETION);
+	CK_FIELD(rx_attr->op_flags, FI_INJECT, FI_COMPLETION);
 	CK_FIELD(rx_attr->msg_order, FI_ORDER_SAW, MRF_MSG_ORDER);
 	CK_FIELD(rx_attr->comp_order, FI_ORDER_DATA, FI_ORDER_NONE);
 	CK_FIELD(rx_attr->total_buffered_recv, 1, 0);

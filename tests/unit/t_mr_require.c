@@ -24,7 +24,7 @@
 #define ALL ((int)MRF_MR_REQUIRABLE)
 #define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 /* What is offered beside FI_RMA and its directions. */
-#define NOT_RMA (FI_ATOMIC | FI_MSG | FI_TAGGED | FI_SEND | FI_RECV)
+#define NOT_RMA (FI_ATOMIC | FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV)
 #define CAPS (MRF_CAPS & ~NOT_RMA) /* of FI_RMA */
 #define COMM (FI_LOCAL_COMM | FI_REMOTE_COMM)
 

@@ -507,10 +507,12 @@ START_TEST(msg_recvmsg_takes_the_flags_that_are_for_it)
 {
 	open_with(PLAIN);
 	for (args.flags = 1; args.flags; args.flags <<= 1) {
-		if (args.flags & (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE))
+		if (args.flags & (FI_COMPLETION | FI_MORE | FI_TRANSMIT_COMPLETE | FI_MULTI_RECV)) {
 			accepted(RECVMSG);
-		else
+			ck_assert_int_eq(got.recv.multi, args.flags == FI_MULTI_RECV);
+		} else {
 			refused(RECVMSG, FI_EBADFLAGS, "MRF-E4009", "is not for fi_recvmsg");
+		}
 	}
 	pair_close(&p);
 }
@@ -570,7 +572,7 @@ END_TEST
 /* Those of receives: from the info, and set later. */
 START_TEST(msg_receives_have_operation_flags_of_their_own)
 {
-	uint64_t flags = FI_RECV, bad = FI_RECV | FI_MULTI_RECV;
+	uint64_t flags = FI_RECV, bad = FI_RECV | FI_PEEK;
 	struct fid_ep *ep;
 
 	open_with(PLAIN);

@@ -151,7 +151,7 @@ CALL(look_at_peer, size_t len = sizeof(nowhere); return fi_getpeer(bare, nowhere
 CALL(ask_for_extension, void *ops; return fi_open_ops(&p.b.domain->fid, "no such", 0, &ops, NULL);)
 CALL(make_an_alias, struct fid_ep *e; return fi_ep_alias(p.b.ep, &e, FI_TRANSMIT);)
 CALL(set_an_option, size_t v = 5;
-     return fi_setopt(&bare->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &v, sizeof(v));)
+     return fi_setopt(&bare->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &v, sizeof(v));)
 CALL(receive_a_message, return (int)fi_recv(p.a.ep, p.src, 8, NULL, p.to, NULL);)
 CALL(trigger, struct fi_msg_rma msg = { .addr = p.to };
      return (int)fi_writemsg(p.a.ep, &msg, FI_TRIGGER);)

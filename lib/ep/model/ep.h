@@ -93,6 +93,7 @@ struct mrf_ep {
 	uint64_t instance;   /* random */
 	uint64_t caps;
 	unsigned max_parts;    /* MRF_EP_PARTS; immutable after open */
+	size_t min_multi;      /* FI_OPT_MIN_MULTI_RECV; guarded by lock */
 	unsigned max_recvs;    /* fi_rx_size_left counts down from there; immutable after open */
 	struct mrf_lock setup; /* rank SETUP: held to change the fields up to lock */
 	_Atomic uint64_t op_flags; /* of calls without flags; FI_GET/SETOPSFLAG */

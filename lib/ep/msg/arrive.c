@@ -11,6 +11,7 @@
 #include "ep/msg/deliver.h"
 #include "ep/msg/label.h"
 #include "ep/msg/lost.h"
+#include "ep/msg/multi.h"
 #include "ep/msg/reverse.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
@@ -87,8 +88,8 @@ static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot,
 	fill_message(message, slot, frame);
 	inlet->origin->kept++;
 	mrf_label_refresh_locked(inbox);
-	recv = mrf_match_arrive(mrf_inbox_match(inbox, message->tagged), inlet->origin->source,
-				message->tag);
+	recv = mrf_recv_arrive_locked(inbox, mrf_inbox_match(inbox, message->tagged),
+				      inlet->origin->source, message->tag);
 	if (mrf_likely(recv != NULL))
 		mrf_deliver_locked(inbox, mrf_recv_of(recv), message);
 	else

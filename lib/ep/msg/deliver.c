@@ -12,13 +12,34 @@
 #include "contract/limits.h"
 #include "ep/model/ep.h"
 #include "ep/msg/deliver.h"
+#include "ep/msg/multi.h"
 #include "mr/desc.h"
 
 /* --- what the application hears ------------------------------------------------------- */
 
+/* Its buffer is the application's again from now on, which has to be told in any case. */
+static bool is_released(const struct mrf_recv *recv)
+{
+	return recv->multi && recv->multi->over && !recv->multi->canceled;
+}
+
 static uint64_t comp_flags(const struct mrf_recv *recv)
 {
-	return (recv->tagged ? FI_TAGGED : FI_MSG) | FI_RECV | (recv->claims ? FI_CLAIM : 0);
+	return (recv->tagged ? FI_TAGGED : FI_MSG) | FI_RECV | (recv->claims ? FI_CLAIM : 0) |
+	       (is_released(recv) ? FI_MULTI_RECV : 0);
+}
+
+/* Where the message goes, if that is one piece of memory. */
+static struct iovec room_of(const struct mrf_recv *recv, const struct mrf_message *message)
+{
+	if (mrf_unlikely(recv->multi != NULL))
+		return message->late.part;
+	return (struct iovec){ recv->buf, recv->len };
+}
+
+static void *told_place(const struct mrf_recv *recv, const struct mrf_message *message)
+{
+	return mrf_unlikely(recv->multi != NULL) ? message->late.part.iov_base : NULL;
 }
 
 fi_addr_t mrf_deliver_source(const struct mrf_ep *ep, const struct mrf_message *message)
@@ -34,6 +55,7 @@ static void report_ok_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 	struct mrf_comp comp = { .op_context = recv->context,
 				 .flags = comp_flags(recv),
 				 .len = message->len,
+				 .buf = told_place(recv, message),
 				 .tag = message->tag,
 				 .src_addr = mrf_deliver_source(ep, message) };
 
@@ -41,7 +63,7 @@ static void report_ok_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 		comp.flags |= FI_REMOTE_CQ_DATA;
 		comp.data = message->cq_data;
 	}
-	if (ep->rx_cq && !recv->silent)
+	if (ep->rx_cq && (!recv->silent || is_released(recv)))
 		mrf_cq_write(ep->rx_cq, &comp);
 	if (ep->rcv_cntr)
 		mrf_cntr_add(ep->rcv_cntr, 1);
@@ -59,7 +81,8 @@ static void fill_error(const struct mrf_ep *ep, struct mrf_comp_err *entry,
 					.prov_errno = code };
 	if (!message)
 		return;
-	entry->comp.len = mrf_min(message->len, recv->len);
+	entry->comp.len = mrf_min(message->len, room_of(recv, message).iov_len);
+	entry->comp.buf = told_place(recv, message);
 	entry->olen = message->len - entry->comp.len;
 	entry->comp.tag = message->tag;
 	entry->comp.src_addr = mrf_deliver_source(ep, message);
@@ -92,7 +115,7 @@ static void report_cut_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 	char text[MRF_ERR_TEXT];
 
 	snprintf(text, sizeof(text), "the message has %zu byte%s, and the receive room for %zu",
-		 message->len, MRF_S(message->len), recv->len);
+		 message->len, MRF_S(message->len), room_of(recv, message).iov_len);
 	report_error_locked(ep, recv, message, FI_ETRUNC, 4320, text);
 }
 
@@ -131,7 +154,7 @@ static void report_end_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 			ep, recv, NULL, FI_EFAULT, 4322,
 			"the receive's buffer is not mapped, or may not be written: the "
 			"message is lost");
-	else if (mrf_unlikely(message->len > recv->len))
+	else if (mrf_unlikely(message->len > room_of(recv, message).iov_len))
 		report_cut_locked(ep, recv, message);
 	else if (mrf_unlikely(is_stranger(ep, message)))
 		report_stranger_locked(ep, recv, message);
@@ -148,6 +171,10 @@ void mrf_recv_put_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
 		free(recv->more);
 		recv->more = NULL;
 	}
+	if (mrf_unlikely(recv->multi != NULL)) {
+		free(recv->multi);
+		recv->multi = NULL;
+	}
 	mrf_list_add_head(&recv->match.all, &inbox->free_recvs);
 }
 
@@ -161,9 +188,34 @@ void mrf_deliver_drop_locked(struct mrf_inbox *inbox, struct mrf_message *messag
 		free(message);
 }
 
+static void report_canceled_locked(struct mrf_ep *ep, struct mrf_recv *recv)
+{
+	recv->multi->canceled = false;
+	report_error_locked(ep, recv, NULL, FI_ECANCELED, 4323,
+			    "canceled by fi_cancel: there was room for more messages");
+}
+
+/* Of a receive of many messages, which goes on if it is not over. */
+static void finish_part_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+			       struct mrf_message *message, int ret)
+{
+	bool over = mrf_multi_give(recv);
+
+	report_end_locked(inbox->ep, recv, message, ret);
+	if (over && recv->multi->canceled)
+		report_canceled_locked(inbox->ep, recv);
+	if (over)
+		mrf_recv_put_locked(inbox, recv);
+	mrf_deliver_drop_locked(inbox, message);
+}
+
 static void finish_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			       struct mrf_message *message, int ret)
 {
+	if (mrf_unlikely(recv->multi != NULL)) {
+		finish_part_locked(inbox, recv, message, ret);
+		return;
+	}
 	report_end_locked(inbox->ep, recv, message, ret);
 	mrf_recv_put_locked(inbox, recv);
 	mrf_deliver_drop_locked(inbox, message);
@@ -198,19 +250,20 @@ static bool is_open(const struct mrf_mr_space *space, const struct mrf_recv *rec
 static bool copied_at_once(const struct mrf_mr_space *space, const struct mrf_recv *recv,
 			   const struct mrf_message *message)
 {
-	size_t len = mrf_min(message->len, recv->len);
+	struct iovec room = room_of(recv, message);
+	size_t len = mrf_min(message->len, room.iov_len);
 	uint64_t iova;
 	uint32_t lkey;
 
 	if (mrf_likely(!recv->more && recv->desc &&
-		       mrf_desc_local(space, recv->desc, FI_RECV, (uintptr_t)recv->buf, len, &iova,
-				      &lkey))) {
-		memcpy(recv->buf, message->data, len);
+		       mrf_desc_local(space, recv->desc, FI_RECV, (uintptr_t)room.iov_base, len,
+				      &iova, &lkey))) {
+		memcpy(room.iov_base, message->data, len);
 		return true;
 	}
 	if (!is_open(space, recv))
 		return false;
-	return !len || (!recv->more && mrf_known_put(recv->buf, message->data, len));
+	return !len || (!recv->more && mrf_known_put(room.iov_base, message->data, len));
 }
 
 void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct mrf_message *message)
@@ -219,6 +272,8 @@ void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct m
 	const struct mrf_mr_space *space = &ep->domain->space;
 
 	mrf_lock_held(&ep->lock);
+	if (mrf_unlikely(recv->multi != NULL))
+		mrf_multi_take_locked(inbox, recv, message);
 	/* What is late keeps its place before what comes after it. */
 	if (mrf_likely(mrf_list_empty(&inbox->late) && !inbox->copied &&
 		       copied_at_once(space, recv, message))) {
@@ -226,6 +281,8 @@ void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct m
 		return;
 	}
 	if (mrf_unlikely(!is_open(space, recv))) {
+		if (recv->multi)
+			mrf_multi_leave_locked(inbox, recv);
 		finish_recv_locked(inbox, recv, message, -FI_ECANCELED);
 		return;
 	}
@@ -253,10 +310,11 @@ static int copy_more(const struct mrf_recv *recv, const struct mrf_message *mess
 
 static int copy_bytes(const struct mrf_recv *recv, const struct mrf_message *message, bool may_wait)
 {
-	struct iovec iov = { .iov_base = recv->buf, .iov_len = mrf_min(message->len, recv->len) };
+	struct iovec iov = room_of(recv, message);
 
 	if (recv->more)
 		return copy_more(recv, message, may_wait);
+	iov.iov_len = mrf_min(message->len, iov.iov_len);
 	return iov.iov_len ? mrf_user_put(&iov, 1, message->data, may_wait) : 0;
 }
 

@@ -24,6 +24,8 @@ struct mrf_recv_more {
 	struct iovec iov[];
 };
 
+struct mrf_recv_multi;
+
 /* A receive that the application has posted. */
 struct mrf_recv {
 	struct mrf_match_recv match; /* or, if it is none, at match.all in inbox->free_recvs */
@@ -31,7 +33,8 @@ struct mrf_recv {
 	void *buf;  /* the only buffer, unless there are more */
 	size_t len; /* of all buffers */
 	void *desc;
-	struct mrf_recv_more *more; /* NULL: there is at most one */
+	struct mrf_recv_more *more;   /* NULL: there is at most one */
+	struct mrf_recv_multi *multi; /* NULL: it takes one message */
 	bool silent;
 	bool tagged;
 	bool claims; /* takes a message that was claimed */
@@ -43,8 +46,8 @@ static inline struct mrf_recv *mrf_recv_of(struct mrf_match_recv *match)
 }
 
 /*
- * The message, which is in no list, goes to recv, which is not posted: both are used up. ep->lock
- * is held.
+ * The message, which is in no list, goes to recv, which is not posted: both are used up. But a
+ * receive of many messages may be posted, and is used up when it is over. ep->lock is held.
  */
 void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			struct mrf_message *message);

@@ -102,6 +102,7 @@ struct mrf_inbox {
 	const struct mrf_inbox_calls *calls;
 
 	struct mrf_match untagged, tagged;
+	unsigned multis;	 /* receives of many messages that are posted: multi.h */
 	struct mrf_list claimed; /* struct mrf_message.late.node: those that FI_CLAIM set aside */
 	struct mrf_list free_recvs; /* struct mrf_recv */
 	size_t kept;		    /* bytes of unexpected messages, */

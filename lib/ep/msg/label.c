@@ -3,6 +3,7 @@
 #include "ep/model/ep.h"
 #include "ep/msg/deliver.h"
 #include "ep/msg/label.h"
+#include "ep/msg/multi.h"
 #include "obj/av_index.h"
 
 static bool uses_labels(const struct mrf_inbox *inbox)
@@ -28,7 +29,7 @@ static void meet_locked(struct mrf_inbox *inbox, struct mrf_match *match,
 			struct mrf_message *message)
 {
 	struct mrf_match_recv *recv =
-		mrf_match_arrive(match, message->match.item.source, message->tag);
+		mrf_recv_arrive_locked(inbox, match, message->match.item.source, message->tag);
 
 	if (!recv)
 		return;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 #include "loop/job.h"
 #include "match/match.h"
 
@@ -25,6 +26,7 @@ struct mrf_message {
 				node; /* in inbox->late, until a thread is at it, or claimed */
 			struct mrf_inbox *inbox;
 			struct mrf_recv *recv; /* that takes it */
+			struct iovec part;     /* of its buffer, if it takes many */
 			struct mrf_job job;    /* to copy it, where that would have to wait */
 			int ret;	       /* of the copy */
 		} late;

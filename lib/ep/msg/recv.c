@@ -8,6 +8,7 @@
 #include "contract/budget.h"
 #include "ep/msg/deliver.h"
 #include "ep/msg/label.h"
+#include "ep/msg/multi.h"
 #include "ep/msg/recv.h"
 
 /* --- one receive ---------------------------------------------------------------------- */
@@ -45,14 +46,32 @@ static int keep_more(const struct mrf_recv_req *req, struct mrf_recv_more **out)
 	return 0;
 }
 
+/* What a few receives have. */
+struct rest {
+	struct mrf_recv_more *more;
+	struct mrf_recv_multi *multi;
+};
+
+static int keep_extras(const struct mrf_recv_req *req, struct rest *rest)
+{
+	*rest = (struct rest){ .more = NULL };
+	if (mrf_unlikely(req->count > 1))
+		return keep_more(req, &rest->more);
+	if (mrf_likely(!req->multi))
+		return 0;
+	rest->multi = calloc(1, sizeof(*rest->multi));
+	return rest->multi ? 0 : -FI_EAGAIN;
+}
+
 static void fill_recv(struct mrf_recv *recv, const struct mrf_recv_req *req,
-		      struct mrf_recv_more *more)
+		      const struct rest *rest)
 {
 	recv->context = req->context;
 	recv->silent = req->silent;
 	recv->tagged = req->tagged;
 	recv->claims = false;
-	recv->more = more;
+	recv->more = rest->more;
+	recv->multi = rest->multi;
 	recv->buf = req->count ? req->iov[0].iov_base : NULL;
 	recv->desc = req->count && req->desc ? req->desc[0] : NULL;
 	recv->len = mrf_iov_total(req->iov, req->count);
@@ -125,6 +144,29 @@ static void post_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 	mrf_inbox_tell_locked(inbox);
 }
 
+/*
+ * Unexpected messages go there first. When it takes no more, it may be over, and is not looked at
+ * any more.
+ */
+static void post_multi_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+			      const struct mrf_recv_req *req)
+{
+	struct mrf_message *message;
+	bool stays = true;
+
+	while (stays && (message = mrf_recv_find_locked(inbox, req))) {
+		stays = mrf_multi_stays(recv, message->len);
+		mrf_recv_take_locked(inbox, message);
+		mrf_deliver_locked(inbox, recv, message);
+	}
+	if (stays) {
+		mrf_match_post(mrf_inbox_match(inbox, req->tagged), &recv->match, req->tag,
+			       req->ignore, source_of(inbox, req));
+		mrf_multi_posted_locked(inbox, recv);
+	}
+	mrf_inbox_tell_locked(inbox);
+}
+
 static int post_claimed_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			       const struct mrf_recv_req *req)
 {
@@ -150,32 +192,38 @@ static void finish_late(struct mrf_inbox *inbox)
 
 /* claimed: the message is one that was. */
 static int post_either_locked(struct mrf_ep *ep, const struct mrf_recv_req *req,
-			      struct mrf_recv_more *more, bool claimed)
+			      const struct rest *rest, bool claimed)
 {
 	struct mrf_recv *recv;
 	int ret = take_recv_locked(ep->inbox, &recv);
 
 	if (mrf_unlikely(ret)) {
-		free(more);
+		free(rest->more);
+		free(rest->multi);
 		return ret;
 	}
-	fill_recv(recv, req, more);
+	fill_recv(recv, req, rest);
 	if (mrf_unlikely(claimed))
 		return post_claimed_locked(ep->inbox, recv, req);
-	post_recv_locked(ep->inbox, recv, req);
+	if (mrf_likely(!recv->multi)) {
+		post_recv_locked(ep->inbox, recv, req);
+		return 0;
+	}
+	recv->multi->min = ep->min_multi;
+	post_multi_locked(ep->inbox, recv, req);
 	return 0;
 }
 
 static int post(struct mrf_ep *ep, const struct mrf_recv_req *req, bool claimed)
 {
-	struct mrf_recv_more *more = NULL;
-	int ret = req->count > 1 ? keep_more(req, &more) : 0;
+	struct rest rest;
+	int ret = keep_extras(req, &rest);
 	bool late;
 
 	if (mrf_unlikely(ret))
 		return ret;
 	mrf_lock_take(&ep->lock);
-	ret = post_either_locked(ep, req, more, claimed);
+	ret = post_either_locked(ep, req, &rest, claimed);
 	late = mrf_deliver_has_late_locked(ep->inbox);
 	mrf_lock_release(&ep->lock);
 	if (mrf_unlikely(late))
@@ -195,6 +243,19 @@ int mrf_recv_post_claimed(struct mrf_ep *ep, const struct mrf_recv_req *req)
 
 /* --- and the rest --------------------------------------------------------------------- */
 
+static void cancel_recv_locked(struct mrf_inbox *inbox, struct mrf_match *match,
+			       struct mrf_recv *recv)
+{
+	if (!recv->multi)
+		mrf_match_cancel(match, &recv->match);
+	else if (!mrf_multi_cancel_locked(inbox, recv))
+		return;
+	mrf_deliver_error_locked(inbox, recv, FI_ECANCELED, 4323,
+				 recv->multi
+					 ? "canceled by fi_cancel: there was room for more messages"
+					 : "canceled by fi_cancel: no message had come for it");
+}
+
 static int cancel_in_locked(struct mrf_ep *ep, struct mrf_match *match, const void *context)
 {
 	struct mrf_match_recv *at = mrf_match_first_recv(match);
@@ -203,9 +264,7 @@ static int cancel_in_locked(struct mrf_ep *ep, struct mrf_match *match, const vo
 		at = mrf_match_next_recv(match, at);
 	if (!at)
 		return -FI_ENOENT;
-	mrf_match_cancel(match, at);
-	mrf_deliver_error_locked(ep->inbox, mrf_recv_of(at), FI_ECANCELED, 4323,
-				 "canceled by fi_cancel: no message had come for it");
+	cancel_recv_locked(ep->inbox, match, mrf_recv_of(at));
 	return 0;
 }
 
@@ -226,7 +285,15 @@ size_t mrf_recv_posted_locked(const struct mrf_ep *ep)
 static void free_recv(struct mrf_recv *recv)
 {
 	free(recv->more);
+	free(recv->multi);
 	free(recv);
+}
+
+/* A message was on its way there. */
+static void drop_reached(struct mrf_recv *recv)
+{
+	if (!recv->multi || mrf_multi_give(recv))
+		free_recv(recv);
 }
 
 static void drop_posted(struct mrf_match *match)
@@ -234,8 +301,13 @@ static void drop_posted(struct mrf_match *match)
 	struct mrf_match_recv *at;
 
 	while ((at = mrf_match_first_recv(match))) {
+		struct mrf_recv *recv = mrf_recv_of(at);
+
 		mrf_match_cancel(match, at);
-		free_recv(mrf_recv_of(at));
+		if (recv->multi && recv->multi->under_way)
+			recv->multi->left = true;
+		else
+			free_recv(recv);
 	}
 }
 
@@ -278,7 +350,7 @@ void mrf_recv_drop_all(struct mrf_inbox *inbox)
 	while ((node = mrf_list_pop(&inbox->late))) {
 		struct mrf_message *message = mrf_list_entry(node, struct mrf_message, late.node);
 
-		free_recv(message->late.recv);
+		drop_reached(message->late.recv);
 		free_message(message);
 	}
 }

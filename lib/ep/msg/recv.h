@@ -19,6 +19,7 @@ struct mrf_recv_req {
 	uint64_t tag, ignore; /* of a tagged one */
 	void *context;
 	bool silent; /* no completion when it succeeds */
+	bool multi;  /* FI_MULTI_RECV: one buffer for many messages, of at least a byte */
 };
 
 /*

@@ -165,13 +165,19 @@ static bool request_that_may_have_been_seen_fails(const struct cell *c)
 	return c->kind != MRF_OP_RPC || !may_have_run(c) || c->fate.deed == MRF_FATAL;
 }
 
-/* Another's refusal, and another's buffer, is not what this one did wrong. */
+/*
+ * Another's refusal, and another's buffer, is not what this one did wrong. Who refuses a message is
+ * about to end.
+ */
 static bool error_is_the_real_cause(const struct cell *c)
 {
 	bool blames = c->cause == MRF_WC_REFUSED || c->cause == MRF_WC_LOCAL;
+	bool ends = c->cause == MRF_WC_REFUSED && c->stood == MRF_FIRST && c->kind == MRF_OP_SEND;
 
 	if (is_again(c))
 		return true;
+	if (ends)
+		return c->fate.status == MRF_WC_FLUSHED;
 	return c->fate.status == (blames && !is_to_blame(c) ? MRF_WC_OTHER : c->cause);
 }
 

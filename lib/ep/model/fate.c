@@ -51,11 +51,15 @@ _Static_assert(MRF_OP_READ == 0 && MRF_OP_WRITE == 1 && MRF_OP_RPC == 2 && MRF_O
  * sent is asked about wherever there may be an answer, however long it takes to connect again.
  */
 static const struct row table[MRF_CAUSES][MRF_STANDINGS] = {
+	/*
+	 * A message has no right that it could lack. Its target refuses it while the process there ends,
+	 * because the kernel may take the memory of the receives before the queue pair.
+	 */
 	[MRF_WC_REFUSED] = {
 		[MRF_AHEAD] =
 		    TRIED(TRY(OTHER),   ASK(OTHER),    FAIL(OTHER),   ASK(OTHER),    ASK(OTHER)),
 		[MRF_FIRST] =
-		    ROW(  ANEW,         ANEW,          RESEND,        ANEW,          ASK(OTHER)),
+		    ROW(  ANEW,         ANEW,          RESEND,        ANEW,          ASK(FLUSHED)),
 		[MRF_BEHIND] =
 		    ROW(  AGAIN,        AGAIN,         AGAIN,         AGAIN,         AGAIN),
 		[MRF_BEHIND_RAN] =

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One process survives; others come, one after the other, transfer in both directions
- * with it, and are killed at some moment: while they open, connect, ask, or in the middle
- * of transfers. Whatever the survivor had begun with one ends in time, the next one finds
- * it in order, and in the end it has the kernel objects that it had before the first.
+ * Peers that are killed at some moment (victims.h) transfer in both directions with one that
+ * survives. Whatever the survivor had begun with one ends in time, the next one finds it in
+ * order, and in the end it has the kernel objects that it had before the first.
  *
  * Beside reads and writes there are, in some of the parts, atomic operations, a counter
  * of what modifies the survivor's region, an authorization key, and committed writes.
@@ -11,26 +10,18 @@
  * began. In the last parts what all of them register is memory of a device; in some of these there
  * are also writes with data of which half goes to the device and half to the host.
  *
- * The worker forks all of them, with memory that they share, and calls nothing of the
- * library itself. 26 moments a case, 10 with devices, 238 in all, or fewer of them (moments);
- * MRFAB_SEED makes others (1).
+ * 26 moments a case, 10 with devices, 238 in all, or fewer of them (moments).
  */
 #include <fcntl.h>
-#include <malloc.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <rdma/fi_atomic.h>
 #include "harness.h"
+#include "victims.h"
 #include "../runtime/rig.h"
 
+#define HEAP_SLACK 32768 /* less than what a single connection takes */
 #define MOMENTS 26u
 #define DEVICE_MOMENTS 10u
-#define HEAP_SLACK 32768 /* less than what a single connection takes */
-#define WARM 4		 /* moments until the survivor has all that it keeps */
-#define IN_TIME 10000	 /* ms; what mrfab(7) says of a peer that goes */
 #define AREA 16384ul
 #define PIECE 512ul
 #define FLYING 8
@@ -67,7 +58,6 @@ enum kind { READS, WRITES, COMMITS, SUMS, PART_SUMS, MIXES, KINDS };
 
 /* What peers need to know of a process. */
 struct card {
-	atomic_int there;
 	bool commits;  /* the region is persistent */
 	char file[64]; /* that it is in, if it can be */
 	char name[NAME_LEN];
@@ -75,36 +65,15 @@ struct card {
 	uint64_t side_key, side_base;
 };
 
-/* Who starts transfers. */
-enum role { BOTH, SURVIVOR_ONLY, VICTIM_ONLY, ROLES };
-
 struct shared {
+	struct victims v;
 	struct card survivor;
 	struct card victim;
-	atomic_uint current; /* number of the victim; 0: end */
-	atomic_uint role;
-	atomic_bool dying; /* is about to be killed */
-	atomic_bool killed;
-	atomic_uint done;   /* the survivor is done with this one */
-	atomic_uint served; /* transfers of the current victim, by either */
-	atomic_uint served_by_victim, served_by_survivor;
 	/* Of each kind: all that victims began, and what they had completions of. */
 	atomic_ulong begun[KINDS], known[KINDS];
-	/* For people. */
-	long worst_ms;
-	unsigned errors, finished;
-	size_t heap_early, heap_late; /* bytes of the survivor's */
-	char text[900];		      /* what failed in a child; empty: nothing */
 };
 
 static struct shared *sh;
-
-static void tell_failure(const char *text)
-{
-	snprintf(sh->text, sizeof(sh->text), "%s: %s", getpid() == getpgrp() ? "worker" : "child",
-		 text);
-	_exit(3);
-}
 
 /* --- one process's side ------------------------------------------------------------- */
 
@@ -393,7 +362,7 @@ static bool take(struct self *s, uint64_t seed, int *err)
 	if (!fab_poll(&s->fab, &d))
 		return false;
 	if (d.flags & FI_REMOTE_CQ_DATA) {
-		must(s->victim ? !d.data : d.data && d.data <= atomic_load(&sh->current),
+		must(s->victim ? !d.data : d.data && d.data <= atomic_load(&sh->v.current),
 		     "data are 0x%llx, which nobody sent", (unsigned long long)d.data);
 		s->data++;
 		return false;
@@ -416,12 +385,12 @@ static bool take(struct self *s, uint64_t seed, int *err)
 static void __attribute__((noreturn)) victim(const struct mode *mode, unsigned number)
 {
 	struct self s = { .state = number, .victim = true };
-	enum role role = atomic_load(&sh->role);
+	enum role role = atomic_load(&sh->v.role);
 	fi_addr_t to;
 	int err;
 
 	self_open(&s, mode, VICTIM_SEED, &sh->victim);
-	atomic_store(&sh->victim.there, 1);
+	atomic_store(&sh->v.victim_there, true);
 	to = fab_insert(&s.fab, sh->survivor.name);
 	for (;;) {
 		while (role != SURVIVOR_ONLY && s.flying < FLYING)
@@ -432,7 +401,7 @@ static void __attribute__((noreturn)) victim(const struct mode *mode, unsigned n
 		}
 		must(!err, "victim %u: err %d (%s) while both were well", number, err,
 		     fi_strerror(err));
-		atomic_fetch_add(&sh->served_by_victim, 1);
+		atomic_fetch_add(&sh->v.served_by_victim, 1);
 	}
 }
 
@@ -509,16 +478,6 @@ static void look(const struct self *s, unsigned number)
 		look_at_words(s->side, "of the host", number);
 }
 
-static void error_taken(unsigned number, int err)
-{
-	must(atomic_load(&sh->dying), "with victim %u: err %d (%s) while both were well", number,
-	     err, fi_strerror(err));
-	must(err == FI_ECONNRESET || err == FI_ECONNREFUSED || err == FI_ETIMEDOUT ||
-		     err == FI_ECONNABORTED || err == FI_EHOSTUNREACH,
-	     "victim %u: err %d (%s) is none of a peer that goes", number, err, fi_strerror(err));
-	sh->errors++;
-}
-
 static void finish_in_time(struct self *s, unsigned number)
 {
 	long killed = now_ms();
@@ -532,26 +491,22 @@ static void finish_in_time(struct self *s, unsigned number)
 		if (!take(s, VICTIM_SEED, &err))
 			usleep(200);
 		else if (err)
-			error_taken(number, err);
+			victims_error(number, err);
 	}
-	if (now_ms() - killed > sh->worst_ms)
-		sh->worst_ms = now_ms() - killed;
+	victims_ended(killed);
 }
 
 /* As long as it lives; then until all that was begun has ended. */
 static void deal_with(struct self *s, unsigned number)
 {
-	enum role role = atomic_load(&sh->role);
+	enum role role = atomic_load(&sh->v.role);
 	fi_addr_t to;
 	int err;
 
-	while (!atomic_load(&sh->victim.there)) {
-		if (atomic_load(&sh->killed))
-			return;
-		usleep(200);
-	}
+	if (!victims_met())
+		return;
 	to = fab_insert(&s->fab, sh->victim.name);
-	while (!atomic_load(&sh->killed)) {
+	while (!atomic_load(&sh->v.killed)) {
 		while (role != VICTIM_ONLY && s->flying < FLYING)
 			post(s, to, &sh->victim, WORD(0));
 		if (!take(s, VICTIM_SEED, &err)) {
@@ -559,9 +514,9 @@ static void deal_with(struct self *s, unsigned number)
 			continue;
 		}
 		if (err)
-			error_taken(number, err);
+			victims_error(number, err);
 		else
-			atomic_fetch_add(&sh->served_by_survivor, 1);
+			atomic_fetch_add(&sh->v.served_by_survivor, 1);
 	}
 	/* What is begun after its end has to end as well. */
 	if (s->flying < FLYING)
@@ -592,135 +547,28 @@ static void add_to_itself(struct self *s)
 	atomic_fetch_add(&sh->known[PART_SUMS], 1);
 }
 
-static void __attribute__((noreturn)) survivor(const struct mode *mode)
+static void survivor(const struct mode *mode)
 {
 	struct self s = { .state = 77 };
-	unsigned number = 0, next;
+	unsigned number = 0;
 
 	self_open(&s, mode, SURVIVOR_SEED, &sh->survivor);
 	if (extra & COUNTED)
 		count_from_here(&s);
 	if (extra & ATOMICS)
 		add_to_itself(&s);
-	atomic_store(&sh->survivor.there, 1);
-	while ((next = atomic_load(&sh->current)) || !number) {
-		if (next == number || !next) {
-			usleep(200);
-			continue;
-		}
-		number = next;
+	atomic_store(&sh->v.survivor_there, true);
+	while ((number = victims_next(number))) {
 		deal_with(&s, number);
 		look(&s, number);
 		look_at_sums(&s);
 		look_at_data(&s);
-		sh->finished++;
-		*(number <= WARM ? &sh->heap_early : &sh->heap_late) = mallinfo2().uordblks;
-		atomic_store(&sh->done, number);
+		victims_done(number);
 	}
 	self_close(&s);
-	exit(0);
 }
 
 /* --- the worker --------------------------------------------------------------------- */
-
-static pid_t child_start(struct env *e, unsigned number)
-{
-	pid_t pid = fork();
-
-	must(pid >= 0, "fork failed");
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	case_child();
-	case_fail_hook = tell_failure;
-	if (number)
-		victim(e->mode, number);
-	survivor(e->mode);
-}
-
-static void must_be_well(pid_t pid)
-{
-	int status = 0;
-
-	if (sh->text[0] || waitpid(pid, &status, WNOHANG) == pid)
-		case_fail("%s (status 0x%x)", sh->text[0] ? sh->text : "a process died", status);
-}
-
-static void await(atomic_uint *value, unsigned wanted, pid_t survivor_pid, pid_t other)
-{
-	long end = now_ms() + 2 * IN_TIME;
-
-	while (atomic_load(value) < wanted) {
-		must_be_well(survivor_pid);
-		if (other)
-			must_be_well(other);
-		must(now_ms() < end, "nothing happens any more");
-		usleep(500);
-	}
-}
-
-/* Some die while they open and connect, some when they have been at work. */
-static void wait_for_moment(uint64_t *state, enum role role, bool early, pid_t survivor_pid,
-			    pid_t pid)
-{
-	if (!early && role != VICTIM_ONLY)
-		await(&sh->served_by_survivor, 1, survivor_pid, pid);
-	if (!early && role != SURVIVOR_ONLY)
-		await(&sh->served_by_victim, 1, survivor_pid, pid);
-	usleep(rnd(state) % (early ? 150000 : 30000));
-}
-
-static void moment(struct env *e, unsigned number, uint64_t *state, pid_t survivor_pid)
-{
-	/* The first ones make the survivor allocate what it keeps. */
-	enum role role = number < WARM ? BOTH : rnd(state) % ROLES;
-	bool early = number >= WARM && rnd(state) % 3 == 0;
-	pid_t pid;
-
-	atomic_store(&sh->victim.there, 0);
-	atomic_store(&sh->dying, false);
-	atomic_store(&sh->killed, false);
-	atomic_store(&sh->role, role);
-	atomic_store(&sh->served_by_victim, 0);
-	atomic_store(&sh->served_by_survivor, 0);
-	atomic_store(&sh->current, number);
-	pid = child_start(e, number);
-	wait_for_moment(state, role, early, survivor_pid, pid);
-	atomic_store(&sh->dying, true);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	atomic_store(&sh->killed, true);
-	await(&sh->done, number, survivor_pid, 0);
-}
-
-/* Pins that were made on demand are kept: their number may vary a little. */
-#define SPARE_PINS 4
-
-struct objects {
-	int mrs, others;
-};
-
-static struct objects count(uint64_t pid)
-{
-	struct objects o = { kernel_objects(pid, "mr"), kernel_objects(pid, "qp cq pd cm_id") };
-
-	return o;
-}
-
-static void leaves_nothing(uint64_t pid, struct objects before)
-{
-	long end = now_ms() + IN_TIME;
-	struct objects now = count(pid);
-
-	while (now.mrs > before.mrs + SPARE_PINS || now.others > before.others) {
-		must(now_ms() < end,
-		     "the survivor had %d regions and %d other kernel objects, and has "
-		     "%d and %d",
-		     before.mrs, before.others, now.mrs, now.others);
-		nap(100);
-		now = count(pid);
-	}
-}
 
 /* A few more than WARM, where kernels and other suites share the work. */
 static unsigned moments(void)
@@ -748,41 +596,19 @@ static void files_remove(void)
 
 static void survivor_outlives(struct env *e, unsigned part)
 {
-	const char *text = getenv("MRFAB_SEED");
-	uint64_t seed = text && *text ? strtoull(text, NULL, 0) : 1;
-	uint64_t state = seed * 1000 + part;
-	struct objects before;
-	int status = 0;
-	pid_t pid;
+	struct plan plan = {
+		.survivor = survivor, .victim = victim, .part = part, .slack = HEAP_SLACK
+	};
 
-	sh = mmap(NULL, sizeof(*sh), RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	must(sh != MAP_FAILED, "no memory");
+	sh = victims_open(sizeof(*sh));
 	extra = extras[part];
 	runtime = part % RIGS;
 	func_caps = (extra & ATOMICS ? FI_ATOMIC : 0) | (extra & COUNTED ? FI_RMA_EVENT : 0) |
 		    (extra & COMMITTED ? FI_RMA_PMEM : 0);
+	plan.moments = moments();
 	files_name();
 	at_failure = files_remove;
-	pid = child_start(e, 0);
-	while (!atomic_load(&sh->survivor.there)) {
-		must_be_well(pid);
-		usleep(500);
-	}
-	before = count((uint64_t)pid);
-	for (unsigned i = 1; i <= moments(); i++)
-		moment(e, i, &state, pid);
-	if (before.mrs >= 0)
-		leaves_nothing((uint64_t)pid, before);
-	atomic_store(&sh->current, 0);
-	must(waitpid(pid, &status, 0) == pid && !status && !sh->text[0],
-	     "the survivor ended with status 0x%x %s", status, sh->text);
-	must(sh->heap_late < sh->heap_early + HEAP_SLACK,
-	     "the survivor had %zu bytes in use, and has %zu", sh->heap_early, sh->heap_late);
-	printf("# killed: seed %llu, part %u, %s: %u moments, %u errors, the last of "
-	       "them "
-	       "after %ld ms at most\n",
-	       (unsigned long long)seed, part, e->mode->name, sh->finished, sh->errors,
-	       sh->worst_ms);
+	victims_run(e, &plan);
 	if (extra)
 		printf("# killed: victims knew of %lu writes, %lu commits, %lu and %lu "
 		       "sums, %lu to both\n",
@@ -791,7 +617,7 @@ static void survivor_outlives(struct env *e, unsigned part)
 		       atomic_load(&sh->known[MIXES]));
 	at_failure = NULL;
 	files_remove();
-	munmap(sh, sizeof(*sh));
+	victims_close();
 }
 
 /* Each once: what a mode changes, the parts have in common. */

@@ -49,7 +49,8 @@ int fab_info(const struct mode *mode, const struct fab_opt *opt, struct fi_info 
 	else
 		unsetenv("FI_MRFAB_MR_MODE");
 	*info = NULL;
-	rc = fi_getinfo(mode->api, node, NULL, node ? FI_SOURCE : 0, hints, info);
+	rc = fi_getinfo(mode->api, node, opt->service[0] ? opt->service : NULL,
+			node ? FI_SOURCE : 0, hints, info);
 	fi_freeinfo(hints);
 	return rc;
 }

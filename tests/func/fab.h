@@ -31,6 +31,7 @@ struct fab_opt {
 	bool hmem;     /* memory of devices: FI_HMEM, FI_MR_HMEM */
 	uint32_t addr_format;
 	char node[NAME_LEN]; /* local address, FI_SOURCE */
+	char service[16];    /* its port, unless empty */
 	char monitor[16];    /* FI_MR_CACHE_MONITOR, unless empty */
 	char auth_key[32];   /* of the domain, unless empty */
 	unsigned uid;	     /* of a peer: what it becomes before it opens anything */

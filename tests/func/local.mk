@@ -17,10 +17,13 @@ func_programs += tests/func/f_access tests/func/f_refuse tests/func/f_close \
 
 tests_func_f_access_SOURCES = tests/func/f_access.c $(func_harness)
 tests_func_f_access_LDADD = $(func_libs)
-func_programs += tests/func/f_killed
-tests_func_f_killed_SOURCES = tests/func/f_killed.c $(func_harness)
+func_victims = tests/func/victims.c tests/func/victims.h $(func_harness)
+func_programs += tests/func/f_killed tests/func/f_killed_msg
+tests_func_f_killed_SOURCES = tests/func/f_killed.c $(func_victims)
 tests_func_f_killed_LDADD = $(func_libs)
 EXTRA_tests_func_f_killed_DEPENDENCIES = $(runtime_stand_ins)
+tests_func_f_killed_msg_SOURCES = tests/func/f_killed_msg.c $(func_victims)
+tests_func_f_killed_msg_LDADD = $(func_libs)
 func_programs += tests/func/f_atomics
 tests_func_f_atomics_SOURCES = tests/func/f_atomics.c lib/atomic/atomic.c $(func_harness)
 tests_func_f_atomics_CFLAGS = $(AM_CFLAGS)

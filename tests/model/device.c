@@ -25,7 +25,8 @@ static struct fi_info *hints_make(const struct conf *conf)
 	if (!hints)
 		abort();
 	hints->caps = FI_RMA | FI_ATOMIC | (conf->event ? FI_RMA_EVENT : 0) |
-		      (conf->device ? FI_HMEM : 0);
+		      (conf->device ? FI_HMEM : 0) | (conf->messages ? FI_MSG | FI_TAGGED : 0) |
+		      (conf->directed ? FI_DIRECTED_RECV : 0) | (conf->source ? FI_SOURCE : 0);
 	hints->addr_format = FI_SOCKADDR_IN;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
@@ -157,7 +158,7 @@ static const struct backend backend = {
 };
 
 bool model_on_device(unsigned first, unsigned worlds, unsigned steps, unsigned threads,
-		     unsigned budget, bool (*left)(void))
+		     unsigned budget, bool messages, bool (*left)(void))
 {
 	struct plan plan = { .backend = &backend,
 			     .seed = plan_seed(1),
@@ -167,6 +168,7 @@ bool model_on_device(unsigned first, unsigned worlds, unsigned steps, unsigned t
 			     .threads = threads,
 			     .seconds = budget,
 			     .budget = budget,
+			     .messages = messages,
 			     .out = stdout };
 
 	are_left = left;

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 
 /*
- * Worlds from number first on; false: library and model did not agree, or kernel objects
+ * Worlds from number first on, with messages or without; false: library and model did not agree, or kernel objects
  * were left (left says whether this process has some), as told on standard output.
  */
 bool model_on_device(unsigned first, unsigned worlds, unsigned steps, unsigned threads,
-		     unsigned budget, bool (*left)(void));
+		     unsigned budget, bool messages, bool (*left)(void));
 
 #endif

@@ -31,6 +31,12 @@ const char *const kind_names[KINDS] = {
 	[GET] = "fi_read to here",
 	[EP] = "endpoint",
 	[DOMAIN] = "fi_close of the domain",
+	[SEND] = "fi_send",
+	[RECEIVE] = "fi_recv",
+	[PEEK] = "fi_trecvmsg with FI_PEEK",
+	[CLAIM] = "fi_trecvmsg with FI_CLAIM",
+	[CANCEL] = "fi_cancel",
+	[COLLECT] = "fi_cq_read",
 };
 
 static void print_wanted(const struct want *want, char *buf, size_t size)
@@ -144,14 +150,16 @@ static void check_shown(struct actor *a, struct region *r)
 /* --- steps -------------------------------------------------------------------------- */
 
 static void (*const runs[KINDS])(struct actor *a, const struct step *step) = {
-	[REG] = run_reg,       [CLOSE] = run_close,	[BIND] = run_bind,
-	[ENABLE] = run_enable, [REFRESH] = run_refresh, [RAW] = run_raw,
-	[MAP] = run_map,       [UNMAP] = run_unmap,	[WRITE] = run_access,
-	[READ] = run_access,   [ATOMIC] = run_access,	[PUT] = run_local,
-	[GET] = run_local,     [EP] = run_ep,		[BIND_CNTR] = run_bind_cntr,
-	[CNTR] = run_cntr,     [COUNT] = run_count,	[DOMAIN] = run_domain,
-	[AWAIT] = run_await,   [COMMIT] = run_access,	[CHANGE] = run_access,
-	[INJECT] = run_access, [COMPARE] = run_access,
+	[REG] = run_reg,	 [CLOSE] = run_close,	  [BIND] = run_bind,
+	[ENABLE] = run_enable,	 [REFRESH] = run_refresh, [RAW] = run_raw,
+	[MAP] = run_map,	 [UNMAP] = run_unmap,	  [WRITE] = run_access,
+	[READ] = run_access,	 [ATOMIC] = run_access,	  [PUT] = run_local,
+	[GET] = run_local,	 [EP] = run_ep,		  [BIND_CNTR] = run_bind_cntr,
+	[CNTR] = run_cntr,	 [COUNT] = run_count,	  [DOMAIN] = run_domain,
+	[AWAIT] = run_await,	 [COMMIT] = run_access,	  [CHANGE] = run_access,
+	[INJECT] = run_access,	 [COMPARE] = run_access,  [SEND] = run_message,
+	[RECEIVE] = run_message, [PEEK] = run_message,	  [CLAIM] = run_message,
+	[CANCEL] = run_message,	 [COLLECT] = run_message,
 };
 
 /* Steps that can be done while an access of the peer is under way. */
@@ -210,6 +218,8 @@ void actor_open(struct actor *a, struct world *world, unsigned number)
 	}
 	for (unsigned i = 0; i < SHARED_CNTRS; i++)
 		a->cntr_open[i] = true;
+	for (unsigned i = 0; i < SENDERS; i++)
+		did_open(&a->mailboxes[i]);
 	limb->tickets = calloc(world->conf.steps + 1, sizeof(*limb->tickets));
 	limb->peer = world->side->backend->peer_open(&world->conf, number);
 }
@@ -225,15 +235,15 @@ static void hand_map(struct actor *a, struct peer_answer *board)
 
 void actor_hand(struct actor *a)
 {
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC };
 	struct peer_ask ask = { .what = PEER_BOARD };
 	struct hand *hand = &a->limb->hand;
 	struct peer_answer answer;
 
-	must(fi_cq_open(domain_of(a), &cq, &hand->cq, NULL));
+	hand->cq = cq_for_messages(a->world->side);
 	endpoint_open(a->world->side, hand->cq, 0, &hand->ep);
 	peer_call(a, &ask, &answer);
 	hand_map(a, &answer);
+	messages_open(a);
 }
 
 static void hand_close(struct actor *a)
@@ -296,6 +306,8 @@ static void unmap_all(struct actor *a)
 void actor_leave(struct actor *a)
 {
 	land(a);
+	messages_finish(a);
+	mail_close(&a->limb->mail);
 	close_regions(a);
 	close_cntrs(a);
 	close_endpoints(a);
@@ -307,6 +319,7 @@ void actor_close(struct actor *a)
 		a->regions[i].bound = a->regions[i].counters = 0;
 	close_regions(a);
 	unmap_all(a);
+	mail_close(&a->limb->mail);
 	hand_close(a);
 	check_memory(a);
 	a->world->side->backend->peer_close(a->limb->peer);

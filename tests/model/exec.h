@@ -12,10 +12,9 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_rma.h>
-#include "model.h"
+#include "mail.h"
 #include "runtime/rig.h"
 
-#define NAME_MAX_LEN 64
 /* Nothing takes longer, unless it hangs. Less when it is known to fail. */
 #define SOON_MS 30000
 #define HASTY_MS 1500
@@ -33,6 +32,7 @@ enum peer_what {
 	PEER_BOARD, /* where its own region is: base and raw key */
 	PEER_PAINT, /* fills that with byte_of(seed, i) */
 	PEER_SHOW,  /* what is in it */
+	PEER_MAIL,  /* a call of messages */
 	PEER_CLOSE
 };
 
@@ -48,6 +48,7 @@ struct peer_ask {
 	uint32_t pieces;	  /* of READ and WRITE: 1, or 2 that the target finds one by one */
 	uint32_t op, type, count; /* of the atomic ones */
 	uint8_t raw[RAW_MAX];	  /* PEER_COMPARE: the comparands */
+	struct mail_ask mail;
 };
 
 struct peer_answer {
@@ -58,6 +59,7 @@ struct peer_answer {
 	uint8_t raw[RAW_MAX];
 	char name[NAME_MAX_LEN];
 	char text[300];
+	struct mail_answer mail;
 	uint8_t bytes[MAX_ACCESS];
 };
 
@@ -96,6 +98,9 @@ struct side {
 	struct endpoint {
 		struct fid_ep *ep;
 		char name[NAME_MAX_LEN];
+		/* In worlds with messages. */
+		fi_addr_t addr;
+		struct fid_cntr *sends;
 	} shared[SHARED_EPS];
 	struct fid_cntr *cntrs[SHARED_CNTRS];
 	struct fid_cntr *writes; /* of a peer's endpoint; or NULL */
@@ -117,6 +122,10 @@ const char *auth_key(unsigned auth);
 /* The positive FI_E* of the next completion, or 0; text has room for 300. */
 int completion(struct fid_cq *cq, char *text);
 void endpoint_close(struct endpoint *ep);
+/* It was closed: what belongs to it is. */
+void endpoint_closed(struct endpoint *ep);
+struct fid_cq *cq_for_messages(const struct side *side);
+int64_t clock_ms(void);
 struct fid_cntr *cntr_open(struct side *side);
 /* Fails unless the counter comes to show what it has to. */
 void cntr_check(struct fid_cntr *cntr, const struct tally *tally);
@@ -154,6 +163,17 @@ struct limb {
 		uint64_t key;
 		uint64_t addr;
 	} hand;
+	struct mail mail;
+	struct {
+		char name[NAME_MAX_LEN];
+		fi_addr_t addr;
+		unsigned met; /* endpoints that it knows, a bit each */
+	} mate;		      /* the peer's endpoint for messages */
+	/* Sends that may not have ended: of the thread, and of its peer. */
+	struct pending_send {
+		bool busy, tagged;
+		uint8_t from;
+	} sends[2][SENDS];
 	struct ticket *tickets;	   /* by the thread's clock */
 	unsigned long last_ticket; /* of which there was an event */
 	bool flying;		   /* an access goes on during this step */

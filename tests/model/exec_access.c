@@ -200,13 +200,16 @@ static ssize_t local_post(struct actor *a, const struct step *step)
 	const struct hand *hand = &a->limb->hand;
 	uint8_t *buf = a->limb->mem + step->off[0];
 	void *desc = a->regions[step->slot].desc;
+	struct mail_op *op = &a->limb->mail.access;
 
+	op->busy = true;
+	atomic_store(&op->ended, false);
 	if (step->fault)
 		desc = step->fault == BAD_KEY ? (void *)0xdead0000beef : NULL;
 	if (step->kind == GET)
 		return fi_read(hand->ep.ep, buf, step->len[0], desc, hand->to, hand->addr,
-			       hand->key, a);
-	return fi_write(hand->ep.ep, buf, step->len[0], desc, hand->to, hand->addr, hand->key, a);
+			       hand->key, op);
+	return fi_write(hand->ep.ep, buf, step->len[0], desc, hand->to, hand->addr, hand->key, op);
 }
 
 static void check_board(struct actor *a, const struct step *step)
@@ -226,12 +229,12 @@ static void check_board(struct actor *a, const struct step *step)
 
 static void local_done(struct actor *a, const struct step *step)
 {
-	char text[300] = "";
-	int err = completion(a->limb->hand.cq, text);
+	struct mail *mail = &a->limb->mail;
 
-	if (err)
-		model_fail("local access", "%s: %d (%s), %s, instead of success",
-			   kind_names[step->kind], -err, fi_strerror(err), text);
+	mail_await(mail, mail->cq, &mail->access);
+	if (mail->access.err)
+		model_fail("local access", "%s: %d (%s) instead of success", kind_names[step->kind],
+			   -mail->access.err, fi_strerror(mail->access.err));
 	for (uint32_t i = 0; i < step->len[0] && step->kind == GET; i++)
 		a->shadow[step->off[0] + i] = byte_of(step->seed, i);
 	if (step->kind == PUT)

@@ -43,6 +43,15 @@ void run_raw(struct actor *a, const struct step *step);
 void run_map(struct actor *a, const struct step *step);
 void run_unmap(struct actor *a, const struct step *step);
 void run_access(struct actor *a, const struct step *step);
+void run_message(struct actor *a, const struct step *step);
+/* The thread's part of messages; the endpoints are there. */
+void messages_open(struct actor *a);
+/* An endpoint is about to be closed: what it has sent has arrived, and has been looked at. */
+void messages_settle(struct actor *a, unsigned ep);
+/* The peer does not know it yet. */
+void messages_forget(struct actor *a, unsigned ep);
+/* At the end: there is what there has to be, and nothing else. */
+void messages_finish(struct actor *a);
 void run_local(struct actor *a, const struct step *step);
 /* Ends the access that is under way, if there is one. */
 void land(struct actor *a);

@@ -197,6 +197,8 @@ void run_reg(struct actor *a, const struct step *step)
 
 struct endpoint *endpoint_of(const struct actor *a, unsigned ep)
 {
+	if (ep == HAND)
+		return &a->limb->hand.ep;
 	return ep < SHARED_EPS ? &a->world->side->shared[ep] : &a->limb->own[ep - SHARED_EPS];
 }
 
@@ -281,10 +283,15 @@ void run_ep(struct actor *a, const struct step *step)
 	int rc = 0;
 
 	want_ep(a, step, &want);
-	if (a->ep_open[step->ep])
+	if (a->ep_open[step->ep]) {
+		messages_settle(a, step->ep);
 		rc = fi_close(&ep->ep->fid);
-	else
-		endpoint_open(a->world->side, a->world->side->cq, step->auth, ep);
+		if (!rc)
+			endpoint_closed(ep);
+	} else {
+		endpoint_open(a->world->side, a->limb->hand.cq, step->auth, ep);
+		messages_forget(a, step->ep);
+	}
 	check_answer(step, &want, rc, "");
 	if (!rc)
 		did_ep(a, step);

@@ -1,11 +1,12 @@
 # A model of fi_mr(3) against the library: on the fake fabric, and on a device.
 MODEL = tests/model/exec.c tests/model/exec.h tests/model/exec_access.c \
 	tests/model/exec_async.c tests/model/model_async.c \
-	tests/model/exec_cntr.c tests/model/exec_int.h tests/model/exec_memory.c tests/model/exec_mr.c tests/model/model.c tests/model/model.h \
+	tests/model/exec_cntr.c tests/model/exec_int.h tests/model/exec_memory.c tests/model/exec_mr.c \
+	tests/model/exec_msg.c tests/model/mail.c tests/model/mail.h tests/model/model.c tests/model/model.h \
 	tests/model/model_access.c tests/model/model_applies.c tests/model/model_atomic.c \
-	tests/model/model_cntr.c tests/model/model_int.h \
+	tests/model/model_cntr.c tests/model/model_int.h tests/model/model_msg.c \
 	tests/model/run.c tests/model/run.h tests/model/shorten.c tests/model/side.c \
-	tests/model/step.c tests/model/step_print.c tests/model/trace.h \
+	tests/model/step.c tests/model/step.h tests/model/step_msg.c tests/model/step_print.c tests/model/trace.h \
 	$(runtime_rig)
 if HAVE_CHECK
 unit_programs += tests/unit/t_model

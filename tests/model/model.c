@@ -7,9 +7,10 @@
  * A world's domain has one random mode and API version, with or without FI_RMA_EVENT, an
  * event queue for registrations (FI_REG_MR) and an authorization key. In one of four the
  * memory is a device's: nothing of it is pinned, so there is nothing to refresh, and it is
- * used with descriptors only. Of the keys that
- * all threads ask for: a thread that got one must have been alone with it, and a thread
- * that was told that it is taken must have had a rival.
+ * used with descriptors only. Of the keys that all threads ask for: a thread that got one must
+ * have been alone with it, and a thread that was told that it is taken must have had a
+ * rival. Worlds with messages (model_msg.c) register nothing asynchronously, and have
+ * FI_DIRECTED_RECV or not, and FI_SOURCE or not.
  */
 #include <stdio.h>
 #include <string.h>
@@ -386,6 +387,7 @@ void did_ep(struct actor *a, const struct step *step)
 {
 	a->ep_open[step->ep] = !a->ep_open[step->ep];
 	a->ep_group[step->ep] = (uint8_t)group_of(&a->world->conf, step->auth);
+	did_open(&a->mailboxes[step->ep]);
 	if (a->ep_open[step->ep])
 		return;
 	for (unsigned i = 0; i < REGIONS; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A model of fi_mr(3): what each call must answer, and what peers may then do, as plain
- * data and without the library. A run is a list of steps; each is carried out by the
+ * A model of fi_mr(3), and of fi_msg(3) and fi_tagged(3): what each call must answer, what peers
+ * may then do, and which receive takes which message, as plain data and without the library. A run is a list of steps; each is carried out by the
  * library (exec.h) and by the model, and the two have to agree.
  *
  * A world is one domain in one mode. It has a few threads, each with memory, regions,
@@ -36,6 +36,21 @@
 #define AUTH_KEYS 2 /* authorization keys */
 
 /*
+ * Endpoints that send messages, as a thread numbers them: the EPS, and two more. All but the shared
+ * ones receive, too.
+ */
+#define HAND EPS       /* the thread's own, with which it also reaches its peer's memory */
+#define MATE (EPS + 1) /* its peer's */
+#define SENDERS (EPS + 2)
+#define ANYBODY SENDERS /* as the source of a receive */
+#define RECEIVES 12	/* of an endpoint */
+#define WAITING 40	/* messages at an endpoint that no receive has taken */
+#define SENDS 16	/* of a thread, or its peer, that may not have ended yet */
+#define BURST 14	/* calls of one step; more than a new line may have under way */
+#define MESSAGE_MAX 16384u
+#define INJECTED_MAX 256u
+
+/*
  * A thread's memory: pages, one of which is a hole that cannot be accessed; the last are
  * of a file, where there is one. Or all of them are one allocation of a device.
  */
@@ -50,12 +65,15 @@ struct conf {
 	uint64_t seed;
 	uint64_t mode; /* FI_MR_* */
 	uint32_t api;
-	bool event;  /* opened with the capability FI_RMA_EVENT */
-	bool auth;   /* the domains have the first authorization key */
-	bool files;  /* there is a file */
-	bool async;  /* bound to an event queue with FI_REG_MR */
-	bool device; /* the memory is a device's; FI_HMEM */
-	bool far;    /* so is that of the peers themselves */
+	bool event;    /* opened with the capability FI_RMA_EVENT */
+	bool auth;     /* the domains have the first authorization key */
+	bool files;    /* there is a file */
+	bool async;    /* bound to an event queue with FI_REG_MR */
+	bool device;   /* the memory is a device's; FI_HMEM */
+	bool far;      /* so is that of the peers themselves */
+	bool messages; /* FI_MSG and FI_TAGGED, too */
+	bool directed; /* with FI_DIRECTED_RECV */
+	bool source;   /* with FI_SOURCE */
 	unsigned threads;
 	unsigned steps; /* of all threads together */
 };
@@ -87,6 +105,12 @@ enum kind {
 	AWAIT,	/* the event that says what became of a registration */
 	EP,	/* opens or closes an endpoint of the thread */
 	DOMAIN, /* tries to close the domain */
+	SEND,	/* of messages, as all that follow */
+	RECEIVE,
+	PEEK,	 /* looks for a message; may set it aside or drop it */
+	CLAIM,	 /* takes or drops one that was set aside */
+	CANCEL,	 /* a receive */
+	COLLECT, /* looks at all that must have ended */
 	KINDS
 };
 
@@ -106,8 +130,26 @@ enum fault {
 	OTHER_EVENT, /* FI_RMA_EVENT */
 	OTHER_PMEM,
 	OTHER_HMEM,
+	NO_DESC,  /* of messages, as the next ones */
+	BAD_DESC, /* one that never was */
+	NO_RIGHT, /* a descriptor without FI_SEND and FI_RECV */
+	NO_PEER,  /* an address that is not in the address vector */
 	FAULTS
 };
+
+/* What step.call says of SEND; of RECEIVE, the first three of these. */
+enum form {
+	ONE_BUFFER,
+	TWO_BUFFERS,
+	STRUCTURE, /* fi_sendmsg; sends are injected, and have data */
+	WITH_DATA,
+	INJECTED,
+	INJECTED_WITH_DATA,
+	FORMS
+};
+
+/* Of PEEK; CLAIM: the last means to drop it, others to take it. */
+enum look { LOOK, SET_ASIDE, DROP };
 
 enum way { BY_KEY, BY_MAPPING }; /* of WRITE and READ */
 
@@ -123,11 +165,14 @@ struct step {
 	uint8_t n;	 /* segments, or ranges to refresh (0: all) */
 	uint64_t access;
 	uint64_t key;
-	uint16_t empty;	    /* REG: pages that are emptied before, a bit each: see emptied */
-	uint64_t seed;	    /* of what is written */
-	uint8_t auth;	    /* authorization key: 0 none given, 1 to AUTH_KEYS; of REG,
+	uint16_t empty;	  /* REG: pages that are emptied before, a bit each: see emptied */
+	uint64_t seed;	  /* of what is written */
+	uint8_t auth;	  /* authorization key: 0 none given, 1 to AUTH_KEYS; of REG,
 			       EP, and of the peer that makes an access */
-	uint8_t op, type;   /* atomic: enum fi_op, enum fi_datatype; n elements */
+	uint8_t op, type; /* atomic: enum fi_op, enum fi_datatype; n elements */
+	bool tagged;	  /* SEND, RECEIVE: n messages, each of len[0] bytes */
+	uint8_t peer;	  /* to whom SEND sends, from whom RECEIVE receives */
+	uint64_t tag, ignore;
 	uint32_t off[SEGS]; /* in the thread's memory; of WRITE and READ: in the region */
 	uint32_t len[SEGS];
 };
@@ -197,6 +242,48 @@ struct tally {
 	atomic_uint least, most;
 };
 
+struct message {
+	bool tagged, has_data;
+	uint8_t from;
+	unsigned opened; /* from, when it was sent: struct mailbox */
+	uint32_t len;
+	uint64_t tag, seed;
+};
+
+/*
+ * A receive as the model knows it; TAKES: has a message, and its completion has not been looked
+ * at. HOLDS: none is posted, but a peek has set a message aside with its context.
+ */
+enum receive_state { IDLE, POSTED, TAKES, HOLDS };
+
+struct receive {
+	enum receive_state state;
+	unsigned long order; /* of posting */
+	bool tagged, claims;
+	uint8_t from;
+	unsigned opened; /* from, when it was posted */
+	uint32_t len;
+	uint64_t tag, ignore;
+	struct message message;
+};
+
+/*
+ * What an endpoint has of messages. The receives are posted, and the messages of one endpoint
+ * arrive, in a known order, and then it does not matter how the two orders are interleaved: the
+ * oldest receive gets the oldest message that it matches, and so on. Messages of another endpoint
+ * are sent only when those of the sender before have arrived; and what does depend on whether
+ * a message has arrived, a peek or a cancel, is done only then, too.
+ */
+struct mailbox {
+	struct receive receives[RECEIVES];
+	struct message waiting[WAITING];
+	unsigned nwaiting;
+	unsigned long order;
+	uint8_t sender;	 /* whose messages may be under way; ANYBODY: nobody's */
+	uint64_t sent;	 /* by this endpoint */
+	unsigned opened; /* how often the endpoint was opened or closed: each time it is another */
+};
+
 /* A key that several threads want. Exact where only one thread runs. */
 struct shared_key {
 	atomic_int held;     /* surely, right now: 1 */
@@ -226,7 +313,8 @@ struct actor {
 	bool cntr_open[CNTRS];
 	struct tally tallies[CNTRS - SHARED_CNTRS];
 	uint8_t shadow[MEM]; /* what the memory has to hold */
-	struct limb *limb;   /* exec.h */
+	struct mailbox mailboxes[SENDERS];
+	struct limb *limb; /* exec.h */
 };
 
 /* --- what must be answered -------------------------------------------------------- */
@@ -278,6 +366,35 @@ void did_register(struct region *r);
 void did_ep(struct actor *a, const struct step *step);
 
 struct tally *tally_of(struct actor *a, unsigned cntr);
+
+/* --- messages ---------------------------------------------------------------------- */
+
+bool is_message(const struct step *step);
+/* Can it be sent from, or to? Endpoints of several threads only send. */
+bool can_send(const struct actor *a, unsigned ep);
+bool can_receive(const struct actor *a, unsigned ep);
+bool is_injected(const struct step *step);
+bool has_cq_data(const struct step *step);
+uint64_t cq_data_of(const struct message *message);
+/* What a step may be done with; see step_applies. */
+bool message_applies(const struct actor *a, const struct step *step);
+/* Of the receives of an endpoint that are in this state, the first; -1: there is none. */
+int receive_find(const struct mailbox *box, enum receive_state state);
+unsigned receives_count(const struct mailbox *box, enum receive_state state);
+
+void want_send(const struct actor *a, const struct step *step, struct want *want);
+void want_receive(const struct actor *a, const struct step *step, struct want *want);
+void want_claim(const struct actor *a, const struct step *step, struct want *want);
+void want_cancel(const struct actor *a, const struct step *step, struct want *want);
+/* Message i of the step was sent. */
+void did_send(struct actor *a, const struct step *step, unsigned i);
+/* A receive was posted, as number slot. */
+void did_receive(struct actor *a, const struct step *step, unsigned slot);
+/* The message that a peek has to find; it is set aside (slot) or dropped. False: none. */
+bool did_peek(struct actor *a, const struct step *step, unsigned slot, struct message *message);
+void did_claim(struct actor *a, const struct step *step);
+/* An endpoint was opened, or closed: nothing is left of its messages. */
+void did_open(struct mailbox *box);
 
 /*
  * One element of an atomic operation in place; compare: of COMPARE. False: nothing may

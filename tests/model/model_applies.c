@@ -87,6 +87,13 @@ bool step_applies(const struct actor *a, const struct step *step)
 	case PUT:
 	case GET:
 		return r->state != NONE && is_there(&a->world->conf, step->off[0], step->len[0]);
+	case SEND:
+	case RECEIVE:
+	case PEEK:
+	case CLAIM:
+	case CANCEL:
+	case COLLECT:
+		return message_applies(a, step);
 	default:
 		return true;
 	}

@@ -261,6 +261,12 @@ static void conf_make(const struct plan *plan, unsigned number, struct conf *con
 	conf->device = dice(&state) % 4 == 0;
 	conf->far = conf->device && dice(&state) % 2;
 	conf->files &= !conf->device;
+	if (!plan->messages)
+		return;
+	conf->messages = true;
+	conf->async = false;
+	conf->directed = dice(&state) % 2;
+	conf->source = dice(&state) % 2;
 }
 
 static void conf_tell(FILE *out, const struct conf *conf)
@@ -268,13 +274,14 @@ static void conf_tell(FILE *out, const struct conf *conf)
 	char mode[128];
 
 	mode_print(conf->mode, mode, sizeof(mode));
-	fprintf(out, "mr_mode %s, API %u.%u%s%s%s%s, %u threads", mode, FI_MAJOR(conf->api),
+	fprintf(out, "mr_mode %s, API %u.%u%s%s%s%s%s%s%s, %u threads", mode, FI_MAJOR(conf->api),
 		FI_MINOR(conf->api), conf->event ? ", FI_RMA_EVENT" : "",
 		conf->async ? ", FI_REG_MR" : "", conf->auth ? ", authorization key 1" : "",
 		conf->far      ? ", memory of devices on both sides"
 		: conf->device ? ", memory of a device"
 			       : "",
-		conf->threads);
+		conf->messages ? ", FI_MSG" : "", conf->directed ? ", FI_DIRECTED_RECV" : "",
+		conf->source ? ", FI_SOURCE" : "", conf->threads);
 }
 
 static void tell(const struct plan *plan, unsigned world, const struct trace *trace)
@@ -326,15 +333,16 @@ static bool tell_counts(const struct plan *plan, struct trace *trace)
 	fprintf(plan->out,
 		"# model: seed %llu, %u worlds of %u steps:", (unsigned long long)plan->seed,
 		plan->worlds, plan->steps);
-	for (unsigned kind = 0; kind < KINDS; kind++) {
+	for (unsigned kind = 0; kind < (plan->messages ? KINDS : SEND); kind++) {
 		unsigned done = atomic_load(&trace->counts[kind][0]);
 		unsigned refused = atomic_load(&trace->counts[kind][1]);
 
 		fprintf(plan->out, "%s %u %s (%u refused)", kind ? "," : "", done, kind_names[kind],
 			refused);
 		done |= kind == COMMIT && !plan->files;
-		all = all && (done || kind == SHOW || kind == DOMAIN) &&
-		      (refused || kind == SHOW || kind == COUNT);
+		if ((kind >= SEND) == plan->messages)
+			all = all && (done || kind == SHOW || kind == DOMAIN) &&
+			      (refused || kind == SHOW || kind == COUNT || kind == COLLECT);
 	}
 	all = all || plan->worlds * plan->steps < ENOUGH;
 	fprintf(plan->out, "%s\n", all ? "" : ": not all of it was met");

@@ -20,6 +20,7 @@ struct plan {
 	unsigned seconds; /* for one world; longer is a hang */
 	unsigned budget;  /* seconds to shorten what fails */
 	bool files;	  /* where it runs, a file is kept */
+	bool messages;	  /* worlds in which messages are sent, too */
 	FILE *out;
 };
 

@@ -207,6 +207,9 @@ bool trace_shorten(struct trace *trace, const struct backend *backend, unsigned 
 		shorten(&h);
 		simplify_flag(&h, &trace->conf.async);
 		simplify_flag(&h, &trace->conf.auth);
+		simplify_flag(&h, &trace->conf.messages);
+		simplify_flag(&h, &trace->conf.directed);
+		simplify_flag(&h, &trace->conf.source);
 		simplify_flag(&h, &trace->conf.far);
 		simplify_flag(&h, &trace->conf.device);
 		simplify_mode(&h);

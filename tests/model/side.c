@@ -36,15 +36,29 @@ void endpoint_open(struct side *side, struct fid_cq *cq, unsigned auth, struct e
 	must(fi_ep_bind(ep->ep, &cq->fid, FI_TRANSMIT | FI_RECV));
 	if (side->writes)
 		must(fi_ep_bind(ep->ep, &side->writes->fid, FI_WRITE));
+	if (side->conf->messages) {
+		ep->sends = cntr_open(side);
+		must(fi_ep_bind(ep->ep, &ep->sends->fid, FI_SEND));
+	}
 	must(fi_enable(ep->ep));
 	memset(ep->name, 0, sizeof(ep->name));
 	must(fi_getname(&ep->ep->fid, ep->name, &len));
+	if (side->conf->messages)
+		must_be(fi_av_insert(side->av, ep->name, 1, &ep->addr, 0, NULL), 1);
+}
+
+void endpoint_closed(struct endpoint *ep)
+{
+	if (ep->sends)
+		must(fi_close(&ep->sends->fid));
+	ep->sends = NULL;
+	ep->ep = NULL;
 }
 
 void endpoint_close(struct endpoint *ep)
 {
 	must(fi_close(&ep->ep->fid));
-	ep->ep = NULL;
+	endpoint_closed(ep);
 }
 
 struct fid_cntr *cntr_open(struct side *side)
@@ -56,15 +70,13 @@ struct fid_cntr *cntr_open(struct side *side)
 	return cntr;
 }
 
-static int64_t now_ms(void);
-
 void cntr_check(struct fid_cntr *cntr, const struct tally *tally)
 {
 	unsigned least = atomic_load(&tally->least), most = atomic_load(&tally->most);
-	int64_t end = now_ms() + patience_ms;
+	int64_t end = clock_ms() + patience_ms;
 	uint64_t count;
 
-	while ((count = fi_cntr_read(cntr)) < least && now_ms() < end)
+	while ((count = fi_cntr_read(cntr)) < least && clock_ms() < end)
 		fi_cntr_wait(cntr, least, 100);
 	if (count < least || count > most)
 		model_fail("count", "fi_cntr_read: %llu instead of %u to %u",
@@ -75,7 +87,9 @@ void cntr_check(struct fid_cntr *cntr, const struct tally *tally)
 void side_open(struct side *side, const struct backend *backend, const struct conf *conf,
 	       unsigned endpoints)
 {
-	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cq_attr cq = { .format = endpoints == SHARED_EPS ? FI_CQ_FORMAT_TAGGED
+								   : FI_CQ_FORMAT_DATA,
+				 .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_av_attr av = { .type = FI_AV_TABLE };
 
 	memset(side, 0, sizeof(*side));
@@ -119,7 +133,7 @@ void side_close(struct side *side)
 
 /* --- the peer ---------------------------------------------------------------------- */
 
-#define ADDRS 256
+#define ADDRS 512
 
 struct mate {
 	struct side side;
@@ -129,6 +143,9 @@ struct mate {
 	uint8_t *host;	       /* so many, which are never a device's */
 	struct fid_mr *mr, *board_mr;
 	void *desc;
+	struct fid_cq *mail_cq; /* of its messages */
+	struct endpoint mail_ep;
+	struct mail mail;
 	struct endpoint with_key[AUTH_KEYS]; /* opened when they are needed */
 	uint64_t written, failed;	     /* by the endpoint, before it injected something */
 	unsigned naddrs;
@@ -213,6 +230,32 @@ static void buffers_open(struct mate *p)
 	p->desc = fi_mr_desc(p->mr);
 }
 
+struct fid_cq *cq_for_messages(const struct side *side)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cq *cq = NULL;
+
+	must(fi_cq_open(side->domain, &attr, &cq, NULL));
+	return cq;
+}
+
+static void messages_start(struct mate *p)
+{
+	p->mail_cq = cq_for_messages(&p->side);
+	endpoint_open(&p->side, p->mail_cq, 0, &p->mail_ep);
+	memcpy(p->addrs[0].name, p->mail_ep.name, NAME_MAX_LEN);
+	p->addrs[0].addr = p->mail_ep.addr;
+	p->naddrs = 1;
+	mail_open(&p->mail, &p->side, p->mail_cq);
+}
+
+static void messages_end(struct mate *p)
+{
+	mail_close(&p->mail);
+	if (p->mail_ep.ep)
+		endpoint_close(&p->mail_ep);
+}
+
 struct mate *mate_new(const struct backend *backend, const struct conf *conf)
 {
 	struct mate *p = calloc(1, sizeof(*p));
@@ -223,6 +266,8 @@ struct mate *mate_new(const struct backend *backend, const struct conf *conf)
 	p->conf.device = conf->far;
 	side_open(&p->side, backend, &p->conf, 1);
 	buffers_open(p);
+	if (conf->messages)
+		messages_start(p);
 	return p;
 }
 
@@ -231,6 +276,7 @@ void mate_free(struct mate *p)
 {
 	int rc = fi_close(&p->board_mr->fid);
 
+	messages_end(p);
 	if (!rc && p->mr)
 		must(fi_close(&p->mr->fid));
 	endpoint_close(&p->side.shared[0]);
@@ -243,6 +289,9 @@ void mate_free(struct mate *p)
 		if (p->mr)
 			must(fi_close(&p->mr->fid));
 	}
+	mail_close(&p->mail);
+	if (p->mail_cq)
+		must(fi_close(&p->mail_cq->fid));
 	side_close(&p->side);
 	memory_free(p, p->buf);
 	memory_free(p, p->board);
@@ -360,6 +409,15 @@ static void tell_board(struct mate *p)
 	memcpy(answer->name, p->side.shared[0].name, sizeof(answer->name));
 }
 
+static void do_mail(struct mate *p)
+{
+	struct mail_ask *ask = &p->ask.mail;
+
+	ask->addr = *ask->name ? addr_of(p, ask->name) : FI_ADDR_UNSPEC;
+	mail_do(&p->mail, &p->mail_ep, p->mail_cq, ask, &p->answer.mail);
+	memcpy(p->answer.name, p->mail_ep.name, sizeof(p->answer.name));
+}
+
 void mate_start(struct mate *p, const struct peer_ask *ask)
 {
 	p->ask = *ask;
@@ -376,6 +434,9 @@ void mate_start(struct mate *p, const struct peer_ask *ask)
 		break;
 	case PEER_SHOW:
 		break;
+	case PEER_MAIL:
+		do_mail(p);
+		break;
 	case PEER_UNMAP:
 		p->answer.rc = fi_mr_unmap_key(p->side.domain, ask->key);
 		break;
@@ -385,7 +446,7 @@ void mate_start(struct mate *p, const struct peer_ask *ask)
 	}
 }
 
-static int64_t now_ms(void)
+int64_t clock_ms(void)
 {
 	struct timespec t;
 
@@ -395,14 +456,14 @@ static int64_t now_ms(void)
 
 int completion(struct fid_cq *cq, char *text)
 {
-	int64_t end = now_ms() + patience_ms;
+	int64_t end = clock_ms() + patience_ms;
 	struct fi_cq_data_entry entry;
 	struct fi_cq_err_entry err = { 0 };
 	ssize_t ret;
 
 	do
 		ret = fi_cq_sread(cq, &entry, 1, NULL, 1000);
-	while (ret == -FI_EAGAIN && now_ms() < end);
+	while (ret == -FI_EAGAIN && clock_ms() < end);
 	if (ret == 1)
 		return 0;
 	if (ret != -FI_EAVAIL)
@@ -416,10 +477,10 @@ int completion(struct fid_cq *cq, char *text)
 static void await_injected(struct mate *p)
 {
 	struct fid_cntr *writes = p->side.writes;
-	int64_t end = now_ms() + patience_ms;
+	int64_t end = clock_ms() + patience_ms;
 
 	while (fi_cntr_read(writes) == p->written && fi_cntr_readerr(writes) == p->failed) {
-		if (now_ms() > end)
+		if (clock_ms() > end)
 			model_fail("no count", "an injected operation was not counted");
 		fi_cntr_wait(writes, p->written + 1, 20);
 	}

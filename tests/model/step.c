@@ -10,16 +10,7 @@
  */
 #include <string.h>
 #include "model_int.h"
-
-static uint32_t below(struct actor *a, uint32_t n)
-{
-	return (uint32_t)(dice(&a->dice) % n);
-}
-
-static bool one_in(struct actor *a, uint32_t n)
-{
-	return !below(a, n);
-}
+#include "step.h"
 
 /* --- making ------------------------------------------------------------------------ */
 
@@ -361,7 +352,7 @@ static bool is_dull(struct actor *a, const struct step *step)
 	if ((step->kind == RAW || step->kind == MAP) && !(mode & FI_MR_RAW))
 		return !one_in(a, 3);
 	if (step->kind == EP && !(mode & FI_MR_ENDPOINT))
-		return !one_in(a, 4);
+		return !a->world->conf.messages && !one_in(a, 4);
 	if (step->kind == ENABLE && !(mode & (FI_MR_ENDPOINT | FI_MR_RMA_EVENT)))
 		return !one_in(a, 8);
 	if (step->kind == REFRESH && mode & FI_MR_ALLOCATED && !(mode & FI_MR_MMU_NOTIFY))
@@ -373,6 +364,10 @@ static void try_make(struct actor *a, struct step *step)
 {
 	memset(step, 0, sizeof(*step));
 	step->thread = (uint8_t)a->number;
+	if (a->world->conf.messages && below(a, 3)) {
+		message_make(a, step);
+		return;
+	}
 	do
 		step->kind = kind_make(a);
 	while (is_dull(a, step));

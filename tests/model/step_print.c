@@ -86,6 +86,10 @@ static const char *const fault_names[FAULTS] = {
 	[OTHER_EVENT] = "flags=FI_RMA_EVENT",
 	[OTHER_PMEM] = "flags=FI_RMA_PMEM",
 	[OTHER_HMEM] = "flags=FI_HMEM_DEVICE_ONLY",
+	[NO_DESC] = "no descriptor",
+	[BAD_DESC] = "a wrong descriptor",
+	[NO_RIGHT] = "a descriptor without FI_SEND and FI_RECV",
+	[NO_PEER] = "an unknown address",
 };
 
 static void put_ranges(struct text *t, const struct step *step)
@@ -144,6 +148,69 @@ static void put_reg(struct text *t, const struct step *step)
 	put_auth(t, step);
 }
 
+static void put_ep(struct text *t, unsigned ep)
+{
+	if (ep == MATE)
+		put(t, "the peer's endpoint");
+	else if (ep == HAND)
+		put(t, "the thread's endpoint");
+	else if (ep == ANYBODY)
+		put(t, "anybody");
+	else
+		put(t, "endpoint %u", ep);
+}
+
+static void put_message_call(struct text *t, const struct step *step)
+{
+	static const char *const sends[FORMS] = { "send",     "sendv",	"sendmsg",
+						  "senddata", "inject", "injectdata" };
+	static const char *const receives[] = { "recv", "recvv", "recvmsg" };
+	const char *tagged = step->tagged ? "t" : "";
+
+	if (step->kind == SEND)
+		put(t, "fi_%s%s", tagged, sends[step->call]);
+	else if (step->kind == RECEIVE)
+		put(t, "fi_%s%s", tagged, receives[step->call]);
+	else if (step->kind == CANCEL)
+		put(t, "fi_cancel");
+	else if (step->kind == COLLECT)
+		put(t, "fi_cq_read");
+	else
+		put(t, "fi_trecvmsg with %s%s", step->kind == PEEK ? "FI_PEEK" : "FI_CLAIM",
+		    step->call == DROP	      ? " and FI_DISCARD"
+		    : step->call == SET_ASIDE ? " and FI_CLAIM"
+					      : "");
+}
+
+static void put_message_args(struct text *t, const struct step *step)
+{
+	if (step->kind == CANCEL || step->kind == CLAIM)
+		put(t, ", receive %u", step->slot);
+	if (step->kind == SEND || step->kind == RECEIVE || step->kind == PEEK) {
+		put(t, step->kind == SEND ? ", to " : ", from ");
+		put_ep(t, step->peer);
+	}
+	if (step->kind != CANCEL && step->kind != COLLECT && step->kind != PEEK)
+		put(t, ", %u bytes", step->len[0]);
+	if (step->tagged && step->kind != CLAIM)
+		put(t, ", tag 0x%llx", (unsigned long long)step->tag);
+	if (step->tagged && (step->kind == RECEIVE || step->kind == PEEK))
+		put(t, ", ignore 0x%llx", (unsigned long long)step->ignore);
+}
+
+static void put_message(struct text *t, const struct step *step)
+{
+	put_message_call(t, step);
+	put(t, "(");
+	put_ep(t, step->ep);
+	put_message_args(t, step);
+	if (step->fault)
+		put(t, ", %s", fault_names[step->fault]);
+	put(t, ")");
+	if (step->n > 1)
+		put(t, ", %u times", step->n);
+}
+
 static void put_call(struct text *t, const struct step *step)
 {
 	static const char *const names[KINDS] = {
@@ -191,7 +258,9 @@ void step_print(const struct step *step, char *buf, size_t size)
 	struct text t = { buf, size };
 
 	put(&t, "thread %u: ", step->thread);
-	if (is_write(step) || step->kind == READ)
+	if (is_message(step))
+		put_message(&t, step);
+	else if (is_write(step) || step->kind == READ)
 		put_access_step(&t, step);
 	else if (is_atomic(step))
 		put_atomic(&t, step);

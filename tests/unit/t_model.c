@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The model of fi_mr(3) (tests/model) against the library on the fake fabric: worlds of
- * several threads, each with a peer in the same process.
+ * The model of fi_mr(3) and of messages (tests/model) against the library on the fake fabric:
+ * worlds of several threads, each with a peer in the same process.
  *
  * It breaks the fake library on purpose, too: the failing sequence has to come again with
  * its seed, shortened to one call.
  *
  *	MRFAB_SEED		another run (1)
- *	MRFAB_MODEL_STEPS	how many steps (100000)
+ *	MRFAB_MODEL_STEPS	how many steps (100000; in worlds with messages, 20000)
  */
 #include <arpa/inet.h>
 #include <linux/magic.h>
@@ -32,7 +32,8 @@ static struct fi_info *info(const struct conf *conf)
 		info->domain_attr->auth_key = (uint8_t *)strdup(auth_key(1));
 		info->domain_attr->auth_key_size = strlen(auth_key(1));
 	}
-	info->caps = MRF_CAPS | (conf->event ? FI_RMA_EVENT : 0) | (conf->device ? FI_HMEM : 0);
+	info->caps = MRF_CAPS | (conf->event ? FI_RMA_EVENT : 0) | (conf->device ? FI_HMEM : 0) |
+		     (conf->directed ? FI_DIRECTED_RECV : 0) | (conf->source ? FI_SOURCE : 0);
 	info->addr_format = FI_SOCKADDR_IN;
 	info->src_addr = malloc(sizeof(addr));
 	memcpy(info->src_addr, &addr, sizeof(addr));
@@ -100,9 +101,8 @@ static bool kept_here(void)
 	return !statfs(".", &fs) && fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC;
 }
 
-START_TEST(model_library_does_what_the_manual_says_in_any_order_of_calls)
+static void run_worlds(unsigned steps, bool messages)
 {
-	unsigned steps = plan_number("MRFAB_MODEL_STEPS", 100000);
 	struct plan plan = { .backend = &backend,
 			     .seed = plan_seed(1),
 			     .worlds = (steps + STEPS_OF_A_WORLD - 1) / STEPS_OF_A_WORLD,
@@ -111,10 +111,22 @@ START_TEST(model_library_does_what_the_manual_says_in_any_order_of_calls)
 			     .seconds = 120,
 			     .budget = 120,
 			     .files = kept_here(),
+			     .messages = messages,
 			     .out = stdout };
 
 	fake.is_there = look_slowly;
 	ck_assert_msg(model_run(&plan), "see above");
+}
+
+START_TEST(model_library_does_what_the_manual_says_in_any_order_of_calls)
+{
+	run_worlds(plan_number("MRFAB_MODEL_STEPS", 100000), false);
+}
+END_TEST
+
+START_TEST(model_messages_match_receives_as_the_manual_says)
+{
+	run_worlds(plan_number("MRFAB_MODEL_STEPS", 20000), true);
 }
 END_TEST
 
@@ -171,6 +183,7 @@ static TCase *tcase_model(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_set_timeout(tc, 600);
 	tcase_add_test(tc, model_library_does_what_the_manual_says_in_any_order_of_calls);
+	tcase_add_test(tc, model_messages_match_receives_as_the_manual_says);
 	tcase_add_test(tc, model_failing_sequence_is_shortened_and_comes_again_with_its_seed);
 	return tc;
 }

@@ -102,7 +102,9 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/chores.h \
 	lib/ep/tx/commit.c \
 	lib/ep/tx/commit.h \
+	lib/ep/tx/delivery.c \
 	lib/ep/tx/dial.c \
+	lib/ep/tx/delivery.h \
 	lib/ep/tx/dial.h \
 	lib/ep/tx/entry.c \
 	lib/ep/tx/entry.h \

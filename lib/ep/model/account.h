@@ -18,6 +18,8 @@
  *		  buffers within reach
  *	doubt	  its work requests came back	   the next connection tells, or  one: the status
  *		  and may have been done	   there is none		  that is told if not
+ *	undelivered  a message is posted that	   the target says that it has	  one
+ *		  completes when it is there	   it, or the line is lost
  *
  * Bytes and packets are counted apart: a work request says how many bytes of the operation are done
  * when it has succeeded (none, if it fills a ring that the peer's agent has yet to copy from), and

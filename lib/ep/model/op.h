@@ -122,10 +122,11 @@ struct mrf_op {
 	union {
 		uint64_t out;
 		struct {
-			uint8_t inflight; /* work requests posted and not completed */
-			uint8_t awaiting; /* requests to the peer's agent without a reply */
-			uint8_t chore;	  /* 1: a thread is at its buffers */
-			uint8_t doubt;	  /* enum mrf_wc_status, not OK: in doubt (tx/fail.h) */
+			uint8_t inflight;    /* work requests posted and not completed */
+			uint8_t awaiting;    /* requests to the peer's agent without a reply */
+			uint8_t chore;	     /* 1: a thread is at its buffers */
+			uint8_t doubt;	     /* enum mrf_wc_status, not OK: in doubt (tx/fail.h) */
+			uint8_t undelivered; /* 1: the target has not said that it has it */
 		};
 	};
 	/* what follows when nothing is out; 0: it ends if all is done, */
@@ -167,8 +168,10 @@ struct mrf_op {
 		struct {
 			bool cq_data; /* it carries imm.data */
 			bool tagged;
+			bool delivers; /* it completes when the target has it: tx/delivery.h, */
 			uint64_t tag;
-		} send; /* kind SEND */
+			struct mrf_list delivery; /* undelivered: in peer->undelivered */
+		} send;				  /* kind SEND */
 		/* READ and WRITE: by way of the peer's ring (tx/rma_op.c); less than 2^32 */
 		uint64_t fetched;
 	};

@@ -95,12 +95,13 @@ struct mrf_peer {
 	/* posting */
 	enum mrf_peer_state state; /* of conn; only mrf_peer_move_locked changes it */
 	struct mrf_conn *conn;
-	struct mrf_list queue;	  /* operations in order, not yet wholly posted */
-	struct mrf_list redo;	  /* flushed operations, in order; they go before queue */
-	struct mrf_list starved;  /* in ep->starved: waits for room in ep->scq */
-	struct mrf_list watching; /* in ep->watching: goes on when something has completed */
-	struct mrf_list gathered; /* in ep->gathered: has questions to send */
-	struct mrf_kick kick;	  /* the agent shall look at the peer */
+	struct mrf_list queue;	     /* operations in order, not yet wholly posted */
+	struct mrf_list redo;	     /* flushed operations, in order; they go before queue */
+	struct mrf_list undelivered; /* struct mrf_op.send.delivery: tx/delivery.h */
+	struct mrf_list starved;     /* in ep->starved: waits for room in ep->scq */
+	struct mrf_list watching;    /* in ep->watching: goes on when something has completed */
+	struct mrf_list gathered;    /* in ep->gathered: has questions to send */
+	struct mrf_kick kick;	     /* the agent shall look at the peer */
 	struct {
 		uint64_t addr, value;
 		uint32_t rkey;

@@ -83,6 +83,8 @@ static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot,
 	if (mrf_unlikely(ret))
 		return ret;
 	count_frame(inlet->origin, slot);
+	if (frame->flags & MRF_FRAME_ACK)
+		inlet->origin->wanted = inlet->origin->next;
 	if (frame->flags & MRF_FRAME_TAKEN)
 		mrf_reverse_hear_locked(inlet, frame);
 	fill_message(message, slot, frame);
@@ -197,6 +199,8 @@ static void take_in_locked(struct mrf_inbox *inbox, int rounds)
 	struct mrf_wc wc[BATCH];
 	int i, n;
 
+	if (mrf_unlikely(!mrf_list_empty(&inbox->later)))
+		mrf_inbox_not_later_locked(inbox);
 	do {
 		n = mrf_vcq_poll_from(inbox->vcq, wc, BATCH);
 		for (i = 0; i < n; i++)

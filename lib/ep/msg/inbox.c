@@ -111,18 +111,18 @@ bool mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t win
 	return inlet->noting;
 }
 
-/*
- * Half of the window has been taken, or there was none, or it has become smaller. False: not yet, or
- * a note is on the way.
- */
+/* Half of the window has been taken, or there was none, or it has become smaller. */
+static bool needs_note(const struct mrf_origin *origin)
+{
+	return origin->shut || origin->smaller || origin->unsure ||
+	       (int64_t)(mrf_origin_taken(origin) - origin->told) >= origin->window / 2;
+}
+
+/* False: not yet, or a note is on the way. */
 static bool is_due(const struct mrf_inlet *inlet)
 {
-	const struct mrf_origin *origin = inlet->origin;
-
 	return inlet->vconn && !inlet->noting && !inlet->wrong && !inlet->closing &&
-	       !inlet->parting &&
-	       (origin->shut || origin->smaller || origin->unsure ||
-		(int64_t)(mrf_origin_taken(origin) - origin->told) >= origin->window / 2);
+	       !inlet->parting && (needs_note(inlet->origin) || mrf_origin_owes(inlet->origin));
 }
 
 void mrf_inbox_owe_locked(struct mrf_inlet *inlet)
@@ -142,10 +142,37 @@ static void put_in_full_locked(struct mrf_inlet *inlet)
 	mrf_list_add_tail(&inlet->due, &inbox->full);
 }
 
+/* The application may answer, and a frame of the answer can say it: that is waited for once. */
+static bool can_wait_locked(struct mrf_inlet *inlet)
+{
+	if (inlet->later || !inlet->reverse || needs_note(inlet->origin))
+		return false;
+	inlet->later = true;
+	mrf_list_add_tail(&inlet->due, &inlet->inbox->later);
+	return true;
+}
+
+void mrf_inbox_not_later_locked(struct mrf_inbox *inbox)
+{
+	struct mrf_list *node;
+
+	mrf_lock_held(&inbox->ep->lock);
+	while ((node = mrf_list_pop(&inbox->later))) {
+		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, due);
+
+		inlet->later = is_due(inlet);
+		if (inlet->later)
+			mrf_list_add_tail(node, &inbox->due);
+	}
+}
+
 static void tell_one_locked(struct mrf_inlet *inlet)
 {
 	struct mrf_origin *origin = inlet->origin;
 
+	if (is_due(inlet) && can_wait_locked(inlet))
+		return;
+	inlet->later = false;
 	if (!is_due(inlet))
 		return;
 	/* It waits until the application has received some of what is kept. */

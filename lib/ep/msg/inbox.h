@@ -43,6 +43,7 @@ struct mrf_origin {
 	uint64_t next;	     /* frames that have come: the number of the next one */
 	uint64_t limit;	     /* it may not send that one yet */
 	uint64_t told;	     /* how many were taken, when it was last told */
+	uint64_t wanted;     /* how many it wants to be told of at once: tx/delivery.h */
 	unsigned held;	     /* of those that have come, whose slot is not posted again */
 	unsigned kept;	     /* messages of it that are unexpected, claimed or late */
 	size_t bytes;	     /* its share of mrf_inbox.kept */
@@ -64,6 +65,7 @@ struct mrf_inlet {
 	struct mrf_list node; /* in inbox->inlets */
 	struct mrf_list due;  /* in inbox->due: a note has to be sent; or in inbox->full */
 	bool noting;	      /* one is on the way */
+	bool later;	      /* it was in inbox->later */
 	bool parting;	      /* its last one was sent: farewell.h */
 	bool known;	      /* its initiator had a line before */
 	bool heard;	      /* something has come over it */
@@ -125,7 +127,9 @@ struct mrf_inbox {
 	struct mrf_inlet *last; /* of the last frame, and most likely of the next */
 	unsigned windows;	/* the sum of those of lines that were not silent lately */
 	struct mrf_list due;	/* struct mrf_inlet.due */
-	struct mrf_list full;	/* the same: those that get none before more has been received */
+	struct mrf_list
+		later;	      /* the same: those that may be told by a frame until somebody polls */
+	struct mrf_list full; /* the same: those that get none before more has been received */
 	struct mrf_list origins;
 	struct mrf_idmap by_ticket; /* struct mrf_origin */
 	uint64_t labelled;	    /* mrf_av_changes when the origins' labels were looked up */
@@ -145,6 +149,9 @@ static inline struct mrf_match *mrf_inbox_match(struct mrf_inbox *inbox, bool ta
 
 /* All of them with ep->lock held. */
 
+/* Somebody polls again: who was to be told by a frame is told by a note. */
+void mrf_inbox_not_later_locked(struct mrf_inbox *inbox);
+
 /* So many of its frames have been taken. */
 static inline uint64_t mrf_origin_taken(const struct mrf_origin *origin)
 {
@@ -158,6 +165,14 @@ static inline uint64_t mrf_origin_taken(const struct mrf_origin *origin)
 static inline uint64_t mrf_origin_tells(const struct mrf_origin *origin)
 {
 	return mrf_max(mrf_origin_taken(origin), origin->told);
+}
+
+/* Has something been taken of which it wants to be told at once? */
+static inline bool mrf_origin_owes(const struct mrf_origin *origin)
+{
+	uint64_t upto = mrf_min(mrf_origin_taken(origin), origin->wanted);
+
+	return (int64_t)(upto - origin->told) > 0;
 }
 
 /* It has been told so: it may send a window more than that. */

@@ -414,6 +414,7 @@ int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 	mrf_list_init(&inbox->late);
 	mrf_list_init(&inbox->inlets);
 	mrf_list_init(&inbox->due);
+	mrf_list_init(&inbox->later);
 	mrf_list_init(&inbox->full);
 	mrf_list_init(&inbox->origins);
 	mrf_list_init(&inbox->kick.node);

@@ -32,6 +32,7 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/cause.h"
+#include "ep/tx/delivery.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/settle.h"
@@ -290,6 +291,8 @@ enum mrf_standing mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 	if (first)
 		diagnose_locked(conn, op, wc);
 	stood = standing_of_locked(conn, op, first);
+	if (op)
+		mrf_delivery_unawait_locked(op);
 	if (op && is_undone(op))
 		came_back_locked(conn, op, stood);
 	else if (op)

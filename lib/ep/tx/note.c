@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "contract/budget.h"
 #include "ep/link/conn.h"
+#include "ep/tx/delivery.h"
 #include "ep/tx/note.h"
 #include "ep/tx/peer_queue.h"
 #include "proto/frame.h"
@@ -18,6 +19,13 @@ static bool take_count_locked(struct mrf_outlet *line, uint32_t low)
 	return true;
 }
 
+/* Messages that wait for the target's word may end. */
+static void spread_word_locked(struct mrf_peer *peer)
+{
+	if (mrf_unlikely(!mrf_list_empty(&peer->undelivered)))
+		mrf_delivery_told_locked(peer);
+}
+
 /* False: it says what cannot be. */
 static bool take_note_locked(struct mrf_peer *peer, const uint8_t *buf, size_t len)
 {
@@ -26,14 +34,17 @@ static bool take_note_locked(struct mrf_peer *peer, const uint8_t *buf, size_t l
 	if (mrf_frame_note_decode(buf, len, &note) || !take_count_locked(&peer->line, note.taken))
 		return false;
 	peer->line.window = mrf_min(note.window, MRF_WINDOW_MAX);
+	spread_word_locked(peer);
 	return true;
 }
 
 void mrf_note_told_locked(struct mrf_peer *peer, uint32_t taken)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (peer->state == MRF_PEER_READY && take_count_locked(&peer->line, taken) &&
-	    mrf_unlikely(!mrf_list_empty(&peer->queue)))
+	if (mrf_unlikely(peer->state != MRF_PEER_READY) || !take_count_locked(&peer->line, taken))
+		return;
+	spread_word_locked(peer);
+	if (mrf_unlikely(!mrf_list_empty(&peer->queue)))
 		mrf_peer_advance_locked(peer);
 }
 

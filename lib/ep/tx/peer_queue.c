@@ -10,6 +10,7 @@
 #include "ep/msg/arrive.h"
 #include "ep/msg/reverse.h"
 #include "ep/tx/chores.h"
+#include "ep/tx/delivery.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/rpc.h"
@@ -280,8 +281,8 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 		mrf_conn_watch_locked(peer);
 	/* A peer that was removed from the address vector has done its last operation. */
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
-			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
-			 !mrf_conn_in_flight_locked(peer->conn)))
+			 mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->chores.list) &&
+			 !peer->chores.unprepared && !mrf_conn_in_flight_locked(peer->conn)))
 		mrf_conn_kick_locked(peer);
 }
 
@@ -429,6 +430,7 @@ void mrf_peer_rewind_locked(struct mrf_peer *peer)
 	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
+	mrf_delivery_doubt_locked(peer);
 	/* Goes from the last to the first, which keeps the order. */
 	while (!mrf_list_empty(&peer->redo)) {
 		node = peer->redo.prev;

@@ -31,6 +31,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, enum mrf_conn_kind ki
 	peer->gen_word = mrf_av_gen_word(ep->av, fi_addr);
 	mrf_list_init(&peer->queue);
 	mrf_list_init(&peer->redo);
+	mrf_list_init(&peer->undelivered);
 	mrf_chores_init(peer);
 	mrf_list_init(&peer->known.to_ask);
 	mrf_list_init(&peer->known.asked);

@@ -3,6 +3,7 @@
 #include <rdma/fi_tagged.h>
 #include "ep/link/conn.h"
 #include "ep/msg/reverse.h"
+#include "ep/tx/delivery.h"
 #include "ep/tx/entry.h"
 #include "ep/tx/send_op.h"
 #include "proto/frame.h"
@@ -12,7 +13,7 @@ _Static_assert(MRF_SEND_MAX == MRF_LINE_DATA, "a message is one frame");
 static uint32_t frame_flags(const struct mrf_op *op)
 {
 	return (op->send.cq_data ? MRF_FRAME_CQ_DATA : 0) |
-	       (op->send.tagged ? MRF_FRAME_TAGGED : 0);
+	       (op->send.tagged ? MRF_FRAME_TAGGED : 0) | (op->send.delivers ? MRF_FRAME_ACK : 0);
 }
 
 static int check_target(const struct mrf_peer *peer, const struct mrf_op *op)
@@ -51,6 +52,8 @@ int mrf_send_frame_locked(struct mrf_peer *peer, struct mrf_op *op, struct mrf_s
 	op->imm.posted = true;
 	op->psn.from = (uint32_t)peer->line.posted++;
 	op->psn.to = op->psn.from + 1;
+	if (mrf_unlikely(op->send.delivers))
+		mrf_delivery_await_locked(peer, op);
 	return 0;
 }
 
@@ -84,5 +87,6 @@ int mrf_send_submit(struct mrf_ep *ep, const struct mrf_req *req)
 		return ret;
 	ret = mrf_entry_fill(ep, req, op);
 	mrf_send_fill(op, req->tagged, req->tag, op->imm.has);
+	op->send.delivers = req->flags & FI_DELIVERY_COMPLETE;
 	return mrf_entry_start(ep, MRF_CONN_LINE, req->addr, op, ret);
 }

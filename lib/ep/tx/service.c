@@ -24,6 +24,7 @@
 #include "base/param.h"
 #include "ep/msg/arrive.h"
 #include "ep/resolve/ask.h"
+#include "ep/tx/delivery.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
 #include "ep/tx/outlet.h"
@@ -162,8 +163,8 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 	mrf_peer_progress_locked(peer->ep);
 	if (mrf_peer_is_broken(peer->state))
 		take_down_locked(peer);
-	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->chores.list) &&
-	    !peer->chores.busy && !peer->chores.unprepared &&
+	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->undelivered) &&
+	    mrf_list_empty(&peer->chores.list) && !peer->chores.busy && !peer->chores.unprepared &&
 	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
 		if (peer->conn)
 			mrf_conn_destroy_locked(peer->conn);
@@ -439,6 +440,7 @@ bool mrf_service_abandon_locked(struct mrf_peer *peer)
 	mrf_lock_held(&ep->lock);
 	if (peer->chores.busy)
 		return false;
+	mrf_delivery_abandon_locked(peer);
 	if (peer->conn) {
 		collect_ring_locked(peer, peer->conn);
 		/* The device must have let go of the buffers before they are given back. */

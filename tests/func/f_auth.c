@@ -2,7 +2,8 @@
 /*
  * Authorization keys. The driver owns the regions, in a domain of its own for each case; the
  * peer, another process with another key, or the same, or none, reads and writes. What
- * does not get through must fail alike whether or not there is a region.
+ * does not get through must fail alike whether or not there is a region. Messages go both ways, if
+ * both have the same key.
  */
 #include "harness.h"
 #include "proto/greeting.h"
@@ -202,6 +203,91 @@ CASE(region_of_the_domains_key_is_nothing_to_an_endpoint_with_its_own)
 	reg(&s, NULL);
 	learns_nothing(&s, s.to_ep, FI_EKEYREJECTED);
 	scene_close(&s, e);
+}
+
+/* The driver sends to the peer, which has posted a receive of PAGE bytes. */
+static void send_to_peer(struct scene *s, fi_addr_t to, struct buf *b, size_t len, struct done *d)
+{
+	struct msg_part m = { b, 0, len, to, d };
+
+	peer_recv(s->p, 0, 0, PAGE, 1);
+	must_ok((int)msg_send(&s->f, &m));
+	must(fab_done(&s->f, d, SOON) && d->ctx == d, "the message neither comes nor fails");
+}
+
+/* code: of the refusal; 0: it comes. */
+static void message_comes_or_not(struct env *e, const char *mine, const char *its, int code)
+{
+	static const size_t sizes[] = { 0, 8, 300, 4000 };
+	struct scene s;
+	struct done d;
+	struct buf b;
+	fi_addr_t to;
+
+	scene_open(&s, e, mine, its);
+	to = fab_insert(&s.f, s.p->name);
+	fab_buf(&s.f, &b, PAGE, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		send_to_peer(&s, to, &b, sizes[i], &d);
+		must(d.err == (code ? FI_EACCES : 0) && d.prov_errno == code, "err %d, code %d: %s",
+		     d.err, d.prov_errno, d.text);
+		must(peer_done(s.p, &d, code ? 50 : SOON) == !code, "of %zu bytes, %s", sizes[i],
+		     code ? "something comes" : "nothing comes");
+		must(code || (!d.err && d.len == sizes[i]), "err %d, %zu bytes", d.err, d.len);
+		if (!code)
+			peer_want(s.p, 0, 0, sizes[i], 1, 0);
+		peer_same(s.p, 0);
+	}
+	fab_buf_close(&b);
+	scene_close(&s, e);
+}
+
+CASE(messages_come_where_both_have_the_same_key)
+{
+	message_comes_or_not(e, ONE, ONE, 0);
+}
+
+CASE(messages_do_not_come_where_the_key_is_another)
+{
+	message_comes_or_not(e, ONE, OTHER, 4203);
+}
+
+CASE(messages_do_not_come_where_only_the_receiver_has_a_key)
+{
+	message_comes_or_not(e, NONE, ONE, 4202);
+}
+
+CASE(messages_do_not_come_where_only_the_sender_has_a_key)
+{
+	message_comes_or_not(e, ONE, NONE, 4205);
+}
+
+CASE(messages_come_to_an_endpoint_with_a_key_of_its_own)
+{
+	struct scene s;
+	struct done d;
+	struct buf b;
+
+	scene_open(&s, e, NONE, ONE);
+	open_ep(&s, ONE);
+	fab_buf(&s.f, &b, PAGE, 1);
+	must_ok((int)fi_recv(s.f.ep, b.mem, 1000, b.desc, FI_ADDR_UNSPEC, NULL));
+	must_ok((int)fi_recv(s.ep, b.mem + 2000, 1000, b.desc, FI_ADDR_UNSPEC, &s));
+	must_be(peer_send(s.p, 0, 0, 100, s.to, 1), FI_EACCES);
+	must_ok(peer_send(s.p, 0, 0, 100, s.to_ep, 1));
+	must(fab_done(&s.f, &d, SOON) && !d.err && d.ctx == &s && d.len == 100,
+	     "err %d, context %p, %zu bytes", d.err, d.ctx, d.len);
+	must_be(peer_send(s.p, 0, 0, 100, s.to, 1), FI_EACCES);
+	buf_want(&b, 2000, 100, 5, 0);
+	buf_same(&b);
+	fab_quiet(&s.f);
+	fab_buf_close(&b);
+	scene_close(&s, e);
+}
+
+static void __attribute__((constructor)) caps(void)
+{
+	func_caps = FI_MSG;
 }
 
 IN_MODES(MODES_ONE)

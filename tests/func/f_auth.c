@@ -208,7 +208,7 @@ CASE(region_of_the_domains_key_is_nothing_to_an_endpoint_with_its_own)
 /* The driver sends to the peer, which has posted a receive of PAGE bytes. */
 static void send_to_peer(struct scene *s, fi_addr_t to, struct buf *b, size_t len, struct done *d)
 {
-	struct msg_part m = { b, 0, len, to, d };
+	struct msg_part m = { .buf = b, .len = len, .to = to, .ctx = d };
 
 	peer_recv(s->p, 0, 0, PAGE, 1);
 	must_ok((int)msg_send(&s->f, &m));

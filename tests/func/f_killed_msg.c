@@ -67,7 +67,11 @@ struct self {
 static void post_recv(struct self *s, unsigned slot)
 {
 	static bool posted[POSTED];
-	struct msg_part m = { &s->in, slot * MAX, MAX, FI_ADDR_UNSPEC, &posted[slot] };
+	struct msg_part m = { .buf = &s->in,
+			      .off = slot * MAX,
+			      .len = MAX,
+			      .to = FI_ADDR_UNSPEC,
+			      .ctx = &posted[slot] };
 
 	s->posted = posted;
 	must_ok((int)msg_recv(&s->fab, &m));

@@ -14,7 +14,7 @@ static const size_t sizes[] = { 0, 1, 8, 104, 105, 256, 257, 1000, 4096, 4097, 8
 
 static struct msg_part part(struct env *e, struct buf *b, size_t off, size_t len)
 {
-	return (struct msg_part){ b, off, len, target(e)->addr, NULL };
+	return (struct msg_part){ .buf = b, .off = off, .len = len, .to = target(e)->addr };
 }
 
 /* This side sends; it completes here with success. */
@@ -73,7 +73,9 @@ CASE(messages_come_back)
 
 	peer_alloc(p, 0, ROOM, 2);
 	for (unsigned i = 0; i < 13; i++) {
-		struct msg_part m = { b, off, sizes[i], FI_ADDR_UNSPEC, &m };
+		struct msg_part m = {
+			.buf = b, .off = off, .len = sizes[i], .to = FI_ADDR_UNSPEC, .ctx = &m
+		};
 
 		must_ok((int)msg_recv(me(e), &m));
 		must(!peer_send(p, 0, off, sizes[i], back, 1), "the peer cannot send");
@@ -182,7 +184,7 @@ CASE(a_peer_that_dies_fails_what_is_sent)
 {
 	struct peer *p = peer(e, 1);
 	struct buf *b = buf(e, ROOM, 1);
-	struct msg_part m = { b, BUF_GUARD, 100, p->addr, NULL };
+	struct msg_part m = { .buf = b, .off = BUF_GUARD, .len = 100, .to = p->addr };
 	struct done d;
 
 	must_ok((int)msg_send(me(e), &m));

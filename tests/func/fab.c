@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <rdma/fi_tagged.h>
 #include "../runtime/rig.h"
 #include "fab.h"
 
@@ -332,6 +333,9 @@ static ssize_t again_while_full(struct fab *f, const struct msg_part *m,
 
 static ssize_t send_once(struct fab *f, const struct msg_part *m)
 {
+	if (m->tagged)
+		return fi_tsend(f->ep, m->buf->mem + m->off, m->len, m->buf->desc, m->to, m->tag,
+				m->ctx);
 	return fi_send(f->ep, m->buf->mem + m->off, m->len, m->buf->desc, m->to, m->ctx);
 }
 

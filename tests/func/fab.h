@@ -129,6 +129,8 @@ struct msg_part {
 	size_t off, len;
 	fi_addr_t to;
 	void *ctx;
+	bool tagged;
+	uint64_t tag;
 };
 
 /* Again and again on -FI_EAGAIN. Any other answer is returned. */

@@ -38,6 +38,7 @@
 #define peer_reg_many(...) AT(peer_reg_many(__VA_ARGS__))
 #define peer_unreg(...) AT(peer_unreg(__VA_ARGS__))
 #define peer_insert(...) AT(peer_insert(__VA_ARGS__))
+#define peer_tsend(...) AT(peer_tsend(__VA_ARGS__))
 #define peer_rma(...) AT(peer_rma(__VA_ARGS__))
 #define peer_rma_end(...) AT(peer_rma_end(__VA_ARGS__))
 #define peer_done(...) AT(peer_done(__VA_ARGS__))

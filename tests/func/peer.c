@@ -425,6 +425,14 @@ int peer_send(struct peer *p, unsigned slot, size_t off, size_t len, fi_addr_t t
 	return (int)m.a[0];
 }
 
+int peer_tsend(struct peer *p, unsigned slot, size_t off, size_t len, fi_addr_t to, uint64_t tag)
+{
+	struct ctl m = { .cmd = CTL_SEND, .a = { slot, off, len, to, 1, true, tag } };
+
+	ask(p, &m);
+	return (int)m.a[0];
+}
+
 void peer_recv(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t count)
 {
 	struct ctl m = { .cmd = CTL_RECV, .a = { slot, off, len, count } };

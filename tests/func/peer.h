@@ -40,7 +40,7 @@ enum ctl_cmd {
 	CTL_INSERT,  /* text: name -> a: fi_addr */
 	CTL_RMA,     /* a: read, slot, off, len, fi_addr, addr, key, count -> a: err; text */
 	CTL_ATOMIC,  /* text: struct peer_atomic -> a: err, what was fetched; text */
-	CTL_SEND,    /* a: slot, off, len, fi_addr, count -> a: err; text */
+	CTL_SEND,    /* a: slot, off, len, fi_addr, count, is tagged, tag -> a: err; text */
 	CTL_RECV,    /* a: slot, off, len, count; they complete by CTL_CQ */
 	CTL_CQ,	     /* a: ms -> rc 0 or -FI_EAGAIN; a: flags, len, data, err */
 	CTL_DIE,     /* a: ms from now; no answer */
@@ -151,6 +151,8 @@ int peer_rma_end(struct peer *p);
 int peer_rma(struct peer *p, const struct peer_rma *rma);
 /* The peer sends count messages of len bytes, one part of its slot after the other, to `to`. */
 int peer_send(struct peer *p, unsigned slot, size_t off, size_t len, fi_addr_t to, uint64_t count);
+/* One with a tag. */
+int peer_tsend(struct peer *p, unsigned slot, size_t off, size_t len, fi_addr_t to, uint64_t tag);
 /* The peer posts count receives likewise. */
 void peer_recv(struct peer *p, unsigned slot, size_t off, size_t len, uint64_t count);
 /* A completion at the peer. */

@@ -316,7 +316,12 @@ static void do_atomic(struct ctl *m)
 
 static void do_send(struct ctl *m)
 {
-	struct msg_part msg = { &slots[m->a[0]], m->a[1], m->a[2], m->a[3], NULL };
+	struct msg_part msg = { .buf = &slots[m->a[0]],
+				.off = m->a[1],
+				.len = m->a[2],
+				.to = m->a[3],
+				.tagged = m->a[5],
+				.tag = m->a[6] };
 	uint64_t count = m->a[4], flying = 0;
 
 	m->a[0] = 0;
@@ -333,7 +338,9 @@ static void do_send(struct ctl *m)
 
 static void do_recv(struct ctl *m)
 {
-	struct msg_part msg = { &slots[m->a[0]], m->a[1], m->a[2], FI_ADDR_UNSPEC, NULL };
+	struct msg_part msg = {
+		.buf = &slots[m->a[0]], .off = m->a[1], .len = m->a[2], .to = FI_ADDR_UNSPEC
+	};
 
 	for (uint64_t i = 0; i < m->a[3]; i++, msg.off += msg.len)
 		must_ok(msg_recv(&fab, &msg));

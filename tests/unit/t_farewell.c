@@ -215,6 +215,27 @@ START_TEST(lingering_for_one_peer_leaves_time_for_the_others)
 }
 END_TEST
 
+static void *closer(void *arg)
+{
+	node_close(arg);
+	return NULL;
+}
+
+/* What the one looks at while it lingers, and the other changes, is for TSan to see. */
+START_TEST(a_line_may_end_while_its_target_says_farewell)
+{
+	pthread_t thread;
+
+	begin();
+	fake_hold_frames(false);
+	fake_hold_all(true);
+	ck_assert_int_eq(pthread_create(&thread, NULL, closer, &b), 0);
+	node_close(&a);
+	fake_hold_all(false);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
 static TCase *tcase_farewell(void)
 {
 	TCase *tc = tcase_create("farewell");
@@ -228,6 +249,7 @@ static TCase *tcase_farewell(void)
 	tcase_add_test(tc, a_receiver_that_is_killed_says_nothing);
 	tcase_add_test(tc, what_waits_goes_to_the_receiver_that_comes_next);
 	tcase_add_test(tc, a_note_that_does_not_arrive_is_not_waited_for_long);
+	tcase_add_test(tc, a_line_may_end_while_its_target_says_farewell);
 	tcase_add_test(tc, lingering_for_one_peer_leaves_time_for_the_others);
 	return tc;
 }

@@ -12,6 +12,7 @@
 #ifndef MRF_EP_MSG_INBOX_H
 #define MRF_EP_MSG_INBOX_H
 
+#include <stdatomic.h>
 #include "base/addr.h"
 #include "base/idmap.h"
 #include "ep/msg/message.h"
@@ -116,7 +117,7 @@ struct mrf_inbox {
 	unsigned copying;     /* messages that threads are at, and that job */
 
 	struct mrf_vcq *vcq; /* NULL before the first line, ours or a peer's */
-	unsigned places;     /* in it, of lines */
+	atomic_uint places;  /* in it, of lines; the agent alone changes it, any thread reads it */
 	struct mrf_slots slots;
 	bool growing; /* the agent is to make more */
 	struct mrf_lost lost;

@@ -187,20 +187,20 @@ static void mtl(struct side *s)
 static void mpich_hints(struct side *s)
 {
 	struct fi_info *found = NULL;
-	uint64_t want = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+	uint64_t want = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV;
 
 	must_ok(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, NULL, &found));
 	must((found->caps & want) == want && found->ep_attr->type == FI_EP_RDM, "caps 0x%llx",
 	     (unsigned long long)found->caps);
 	side_hints(s, want | FI_READ | FI_WRITE | FI_SEND | FI_RECV | FI_REMOTE_READ |
-			      FI_REMOTE_WRITE | FI_DIRECTED_RECV);
+			      FI_REMOTE_WRITE | FI_DIRECTED_RECV | FI_MULTI_RECV);
 	s->hints->mode = FI_CONTEXT | FI_ASYNC_IOV | FI_RX_CQ_DATA;
 	s->hints->fabric_attr->prov_name = strdup(found->fabric_attr->prov_name);
 	s->hints->domain_attr->name = strdup(found->domain_attr->name);
 	s->hints->domain_attr->mr_mode = BASIC;
 	s->hints->domain_attr->av_type = FI_AV_TABLE;
 	s->hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-	s->hints->tx_attr->op_flags = FI_COMPLETION;
+	s->hints->tx_attr->op_flags = FI_COMPLETION | FI_DELIVERY_COMPLETE;
 	s->hints->tx_attr->msg_order = FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_WAW;
 	s->hints->rx_attr->msg_order = s->hints->tx_attr->msg_order;
 	s->hints->ep_attr->mem_tag_format = 0x7fffffffffffffff;
@@ -210,19 +210,51 @@ static void mpich_hints(struct side *s)
 	s->version = FI_VERSION(1, 14);
 }
 
-/* Active messages: a head and a payload, to receives without tags. */
+#define AM 3024u
+
+/* For active messages: buffers without tags, each for many. */
+static void mpich_post(struct side *s, struct fi_context2 *ctx)
+{
+	size_t min = AM;
+
+	must_ok(fi_setopt(&s->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)));
+	for (unsigned i = 0; i < 2; i++) {
+		const struct iovec iov = { s->in + i * 2 * AM, 2 * AM };
+		const struct fi_msg msg = {
+			.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &ctx[i]
+		};
+
+		must_ok((int)fi_recvmsg(s->ep, &msg, FI_MULTI_RECV | FI_COMPLETION));
+	}
+}
+
+static void mpich_am_got(struct side *s, struct fi_context2 *ctx)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct fi_cq_tagged_entry e = entry_next(s, NULL);
+
+		must(e.len == AM && e.buf == s->in + i * AM && e.op_context == &ctx[i / 2],
+		     "active message %u: %zu bytes", i, e.len);
+		must(!(e.flags & FI_MULTI_RECV) == !(i % 2), "flags 0x%llx",
+		     (unsigned long long)e.flags);
+		same(e.buf, AM, i);
+	}
+}
+
+/* A head and a payload. */
 static void mpich_am(struct side *s, struct fi_context2 *ctx)
 {
-	struct iovec iov[2] = { { s->out, 24 }, { s->out + 24, 3000 } };
+	struct iovec iov[2] = { { s->out, 24 }, { s->out + 24, AM - 24 } };
 
 	if (!s->client) {
-		must(entry_next(s, NULL).len == 3024, "another length");
-		same(s->in, 3024, 9);
+		mpich_am_got(s, ctx);
 		return;
 	}
-	fill(s->out, 3024, 9);
-	POST(s, &s->tx, fi_sendv(s->ep, iov, NULL, 2, s->peer, ctx));
-	must(entry_next(s, NULL).op_context == ctx, "another context");
+	for (unsigned i = 0; i < 3; i++) {
+		fill(s->out, AM, i);
+		POST(s, &s->tx, fi_sendv(s->ep, iov, NULL, 2, s->peer, ctx));
+		must(entry_next(s, NULL).op_context == ctx, "another context");
+	}
 }
 
 /* Tagged messages of a communicator: the sender's rank is data, not tag. */
@@ -254,10 +286,9 @@ static void mpich(struct side *s)
 	mpich_hints(s);
 	side_open(s);
 	side_meet_oob(s);
-	for (unsigned i = 0; i < 2; i++)
-		POST(s, &s->rx, fi_recv(s->ep, s->in, LARGEST, NULL, FI_ADDR_UNSPEC, &ctx[i]));
+	mpich_post(s, ctx);
 	oob_sync(s);
-	mpich_am(s, &ctx[1]);
+	mpich_am(s, ctx);
 	oob_sync(s);
 	mpich_tagged(s, &ctx[1]);
 	oob_sync(s);

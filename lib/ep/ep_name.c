@@ -45,13 +45,13 @@ static int take_addr(const struct mrf_ep *ep, const void *from, size_t len, unio
 	const struct sockaddr *sa = from;
 	char text[MRF_ADDR_TEXT], own[MRF_ADDR_TEXT];
 
-	if (!sa || len < sizeof(sa->sa_family) || sa->sa_family != ep->addr.sa.sa_family ||
+	if (!sa || len < sizeof(sa->sa_family) || sa->sa_family != ep->domain->addr.sa.sa_family ||
 	    !mrf_addr_set(addr, sa, len))
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4076,
 				  "fi_setname: the address is NULL, too short or of another format "
 				  "than the endpoint's, which has %zu bytes",
-				  mrf_addr_len(&ep->addr));
-	if (!names_any_host(addr) && !mrf_addr_same_host(&addr->sa, &ep->addr.sa))
+				  mrf_addr_len(&ep->domain->addr));
+	if (!names_any_host(addr) && !mrf_addr_same_host(&addr->sa, &ep->domain->addr.sa))
 		return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_CTRL, 4077,
 				  "fi_setname: %s is not an address of the endpoint's domain: that "
 				  "has %s",

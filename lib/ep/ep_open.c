@@ -190,7 +190,6 @@ static int ep_close(struct fid *fid)
 	mrf_eps_linger(ep);
 	mrf_ep_unlink_all(ep);
 	mrf_eps_remove(ep);
-	mrf_chores_run(ep);
 	mrf_inbox_free(ep->inbox);
 	mrf_vcq_close(ep->scq);
 	free_ops(ep);

@@ -219,6 +219,13 @@ static int abandon_one(struct mrf_ep *ep)
 	return ret;
 }
 
+static int rest_in_agent(struct mrf_agent *agent, void *arg)
+{
+	(void)agent;
+	(void)arg;
+	return 0;
+}
+
 /* Closes as many connections as there is time for. */
 static int close_in_agent(struct mrf_agent *agent, void *arg)
 {
@@ -294,6 +301,11 @@ void mrf_eps_remove(struct mrf_ep *ep)
 	do {
 		mrf_chores_wait(ep);
 	} while (mrf_agent_command(ep->agent, ep, close_in_agent) == BUSY);
+	/* A message that came last may have to be copied to memory that is not there. */
+	mrf_chores_run(ep);
+	mrf_chores_wait(ep);
+	/* The agent has ended what it does after such a copy. */
+	mrf_agent_command(ep->agent, ep, rest_in_agent);
 }
 
 /* --- what they share -------------------------------------------------------------------------- */

@@ -53,6 +53,7 @@ unit_programs += \
 	tests/unit/t_farewell \
 	tests/unit/t_lost \
 	tests/unit/t_reverse \
+	tests/unit/t_cold \
 	tests/unit/t_delivery \
 	tests/unit/t_multi \
 	tests/unit/t_name \
@@ -115,10 +116,14 @@ tests_unit_t_lost_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 tests_unit_t_short_msg_SOURCES = tests/unit/t_short_msg.c $(EP_FIXTURE)
 tests_unit_t_short_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_short_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_entry_begin,--wrap=mrf_vconn_send
+tests_unit_t_cold_SOURCES = tests/unit/t_cold.c $(EP_FIXTURE)
+tests_unit_t_cold_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_cold_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_writev,--wrap=mrf_eps_remove
 tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c $(EP_FIXTURE)
 tests_unit_t_delivery_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_multi_SOURCES = tests/unit/t_multi.c $(EP_FIXTURE)
 tests_unit_t_multi_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_multi_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_t_name_SOURCES = tests/unit/t_name.c $(EP_FIXTURE)
 tests_unit_t_name_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_notes_SOURCES = tests/unit/t_notes.c $(EP_FIXTURE)

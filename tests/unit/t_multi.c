@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Receives of many messages (FI_MULTI_RECV), on the fake fabric. */
+#include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_tagged.h>
+#include "apart.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
+#include "ep/msg/multi.h"
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_MULTI_RECV)
 #define LEN 100u
@@ -288,14 +290,15 @@ END_TEST
 /* The buffer is not there: each message is lost, and each is told. */
 START_TEST(a_buffer_that_is_not_mapped_loses_its_messages)
 {
+	uint8_t *gone = map_apart(ROOM);
 	unsigned i;
 
 	set_min(LEN);
-	ck_assert_int_eq(munmap(in, ROOM), 0);
-	post(in, 5 * LEN);
+	ck_assert_int_eq(munmap(gone, ROOM), 0);
+	post(gone, 5 * LEN);
 	send_some(5, LEN);
 	for (i = 0; i < 5; i++)
-		ck_assert_uint_eq(error_of(in, FI_EFAULT).flags,
+		ck_assert_uint_eq(error_of(gone, FI_EFAULT).flags,
 				  FI_MSG | FI_RECV | (i == 4 ? FI_MULTI_RECV : 0));
 	ck_assert_uint_eq(posted(), 0);
 }
@@ -326,6 +329,50 @@ START_TEST(a_closed_region_gives_its_buffer_back)
 	must_close(&mr->fid);
 	ck_assert_int_eq(fi_inject(a.ep, out, 8, to), 0);
 	ck_assert_uint_eq(error_of(in, FI_ECANCELED).flags, FI_MSG | FI_RECV | FI_MULTI_RECV);
+	ck_assert_uint_eq(posted(), 0);
+}
+END_TEST
+
+static struct fid_mr *_Atomic to_close;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+/* What a receive needs is allocated after its region was looked at. */
+void *__wrap_calloc(size_t n, size_t size)
+{
+	struct fid_mr *mr =
+		size == sizeof(struct mrf_recv_multi) ? atomic_exchange(&to_close, NULL) : NULL;
+
+	if (mr)
+		must_close(&mr->fid);
+	return __real_calloc(n, size);
+}
+
+/* Another thread may do that while messages wait for the receive. */
+START_TEST(a_region_may_be_closed_while_its_buffer_is_posted)
+{
+	struct iovec iov = { NULL, ROOM };
+	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC };
+	struct fid_mr *mr;
+	unsigned i;
+	void *desc;
+
+	teardown();
+	fixture_setup();
+	open_with(FI_MR_ALLOCATED | FI_MR_LOCAL, false);
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(fi_inject(a.ep, out, 8, to), 0);
+	node_heard(&b);
+	want_none(&b);
+	mr = node_reg(&b, in, ROOM, FI_RECV, 1);
+	desc = fi_mr_desc(mr);
+	iov.iov_base = msg.context = in;
+	msg.desc = &desc;
+	atomic_store(&to_close, mr);
+	ck_assert_int_eq(fi_recvmsg(b.ep, &msg, FI_MULTI_RECV), 0);
+	ck_assert_uint_eq(error_of(in, FI_ECANCELED).flags, FI_MSG | FI_RECV | FI_MULTI_RECV);
+	want_none(&b);
 	ck_assert_uint_eq(posted(), 0);
 }
 END_TEST
@@ -451,6 +498,7 @@ static TCase *tcase_multi(void)
 	tcase_add_test(tc, the_end_is_told_even_if_successes_are_not);
 	tcase_add_test(tc, a_buffer_that_is_not_mapped_loses_its_messages);
 	tcase_add_test(tc, a_closed_region_gives_its_buffer_back);
+	tcase_add_test(tc, a_region_may_be_closed_while_its_buffer_is_posted);
 	tcase_add_test(tc, the_option_is_for_later_receives);
 	tcase_add_test(tc, wrong_options_are_refused);
 	tcase_add_test(tc, what_cannot_be_is_refused);

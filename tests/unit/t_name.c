@@ -56,6 +56,18 @@ static void pass(fi_addr_t to, unsigned seed)
 	ck_assert_int_eq(memcmp(buf, buf + LEN, LEN), 0);
 }
 
+/* A message over the line to the endpoint before would be in doubt. */
+static bool line_is_gone(fi_addr_t to)
+{
+	struct mrf_ep *ep = node_ep(&a);
+	bool gone;
+
+	mrf_lock_take(&ep->lock);
+	gone = ep->peers[MRF_CONN_LINE].of[to]->state == MRF_PEER_IDLE;
+	mrf_lock_release(&ep->lock);
+	return gone;
+}
+
 /* As fi_rdm_multi_client does it: to the peer it is one address all the time. */
 START_TEST(an_endpoint_takes_the_address_of_one_before)
 {
@@ -66,6 +78,7 @@ START_TEST(an_endpoint_takes_the_address_of_one_before)
 	for (i = 0; i < 3; i++) {
 		pass(to, i);
 		must_close(&b.ep->fid);
+		want_soon(line_is_gone(to));
 		b.ep = endpoint(&b);
 		ck_assert_int_eq(fi_setname(&b.ep->fid, &first, sizeof(first)), 0);
 		name = name_of(b.ep);

@@ -54,6 +54,7 @@ static int check_frame(const struct mrf_ep *ep, const struct mrf_origin *origin,
 static void count_frame(struct mrf_origin *origin, struct mrf_slot *slot)
 {
 	slot->origin = origin;
+	slot->frame = origin->next;
 	origin->held++;
 	origin->next++;
 	origin->used_up |= origin->next == origin->limit;
@@ -193,6 +194,8 @@ static void frame_completed_locked(struct mrf_inbox *inbox, const struct mrf_wc 
 #define BATCH 16
 /* Frames that one poll takes in, so that it returns while they go on coming. */
 #define ROUNDS 4
+/* All that the queue can hold. A bound, because other code may write to its memory by mistake. */
+#define ALL_ROUNDS (MRF_INBOX_CQ / BATCH + 1)
 
 static void take_in_locked(struct mrf_inbox *inbox, int rounds)
 {
@@ -221,6 +224,5 @@ void mrf_arrive_poll_locked(struct mrf_inbox *inbox)
 void mrf_arrive_all_locked(struct mrf_inbox *inbox)
 {
 	mrf_lock_held(&inbox->ep->lock);
-	/* So many there may be; more go on coming. */
-	take_in_locked(inbox, (int)((inbox->slots.count + inbox->places) / BATCH + 1));
+	take_in_locked(inbox, ALL_ROUNDS);
 }

@@ -266,30 +266,32 @@ static bool copied_at_once(const struct mrf_mr_space *space, const struct mrf_re
 	return !len || (!recv->more && mrf_known_put(room.iov_base, message->data, len));
 }
 
-void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct mrf_message *message)
+bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct mrf_message *message)
 {
 	struct mrf_ep *ep = inbox->ep;
 	const struct mrf_mr_space *space = &ep->domain->space;
+	bool more = false;
 
 	mrf_lock_held(&ep->lock);
 	if (mrf_unlikely(recv->multi != NULL))
-		mrf_multi_take_locked(inbox, recv, message);
+		more = mrf_multi_take_locked(inbox, recv, message);
 	/* What is late keeps its place before what comes after it. */
 	if (mrf_likely(mrf_list_empty(&inbox->late) && !inbox->copied &&
 		       copied_at_once(space, recv, message))) {
 		finish_recv_locked(inbox, recv, message, 0);
-		return;
+		return more;
 	}
 	if (mrf_unlikely(!is_open(space, recv))) {
 		if (recv->multi)
 			mrf_multi_leave_locked(inbox, recv);
 		finish_recv_locked(inbox, recv, message, -FI_ECANCELED);
-		return;
+		return false;
 	}
 	message->late.inbox = inbox;
 	message->late.recv = recv;
 	mrf_list_add_tail(&message->late.node, &inbox->late);
 	atomic_store(&ep->source.left, true);
+	return more;
 }
 
 /* --- late ----------------------------------------------------------------------------- */

@@ -47,9 +47,10 @@ static inline struct mrf_recv *mrf_recv_of(struct mrf_match_recv *match)
 
 /*
  * The message, which is in no list, goes to recv, which is not posted: both are used up. But a
- * receive of many messages may be posted, and is used up when it is over. ep->lock is held.
+ * receive of many messages may be posted, and is used up when it is over. True: it takes more of them.
+ * ep->lock is held.
  */
-void mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			struct mrf_message *message);
 /* What its completion says of its sender: FI_SOURCE. ep->lock is held. */
 fi_addr_t mrf_deliver_source(const struct mrf_ep *ep, const struct mrf_message *message);

@@ -17,6 +17,14 @@ void mrf_inbox_ask_for_slots_locked(struct mrf_inbox *inbox)
 	mrf_agent_kick(inbox->ep->agent, &inbox->kick);
 }
 
+uint64_t mrf_origin_taken_upto(const struct mrf_origin *origin)
+{
+	uint64_t oldest = mrf_shared_oldest(&origin->inbox->slots, origin);
+
+	mrf_lock_held(&origin->inbox->ep->lock);
+	return mrf_min(origin->next - origin->held, oldest);
+}
+
 /* --- windows -------------------------------------------------------------------------- */
 
 static bool windows_fit(const struct mrf_inbox *inbox)
@@ -125,10 +133,20 @@ static bool is_due(const struct mrf_inlet *inlet)
 	       !inlet->parting && (needs_note(inlet->origin) || mrf_origin_owes(inlet->origin));
 }
 
+static void leave_full_locked(struct mrf_inlet *inlet)
+{
+	inlet->in_full = false;
+	mrf_list_del(&inlet->due);
+}
+
 void mrf_inbox_owe_locked(struct mrf_inlet *inlet)
 {
 	mrf_lock_held(&inlet->inbox->ep->lock);
-	if (is_due(inlet) && mrf_list_empty(&inlet->due))
+	if (!is_due(inlet))
+		return;
+	if (mrf_unlikely(inlet->in_full && mrf_origin_owes(inlet->origin)))
+		leave_full_locked(inlet);
+	if (mrf_list_empty(&inlet->due))
 		mrf_list_add_tail(&inlet->due, &inlet->inbox->due);
 }
 
@@ -140,6 +158,33 @@ static void put_in_full_locked(struct mrf_inlet *inlet)
 	if (mrf_list_empty(&inbox->full))
 		mrf_agent_kick(inbox->ep->agent, &inbox->kick);
 	mrf_list_add_tail(&inlet->due, &inbox->full);
+	inlet->in_full = true;
+}
+
+/* If it cannot be sent, its initiator is told in the welcome of another line. */
+static bool send_note_locked(struct mrf_inlet *inlet, uint32_t window)
+{
+	if (mrf_inbox_note_locked(inlet, mrf_origin_tells(inlet->origin), window))
+		return true;
+	inlet->closing = true;
+	mrf_agent_kick(inlet->inbox->ep->agent, &inlet->inbox->kick);
+	return false;
+}
+
+/* What was taken is told, if it wants to know, but it may send no more than it might already. */
+static void tell_without_room_locked(struct mrf_inlet *inlet)
+{
+	struct mrf_origin *origin = inlet->origin;
+	uint64_t tells = mrf_origin_tells(origin);
+
+	if (mrf_origin_owes(origin)) {
+		if (!send_note_locked(inlet, (uint32_t)(origin->limit - tells)))
+			return;
+		origin->told = tells;
+		origin->unsure = false;
+		origin->smaller = true;
+	}
+	put_in_full_locked(inlet);
 }
 
 /* The application may answer, and a frame of the answer can say it: that is waited for once. */
@@ -170,6 +215,7 @@ static void tell_one_locked(struct mrf_inlet *inlet)
 {
 	struct mrf_origin *origin = inlet->origin;
 
+	inlet->in_full = false;
 	if (is_due(inlet) && can_wait_locked(inlet))
 		return;
 	inlet->later = false;
@@ -177,16 +223,12 @@ static void tell_one_locked(struct mrf_inlet *inlet)
 		return;
 	/* It waits until the application has received some of what is kept. */
 	if (!mrf_inbox_has_room_locked(inlet->inbox, origin)) {
-		put_in_full_locked(inlet);
+		tell_without_room_locked(inlet);
 		return;
 	}
 	fit_window_locked(inlet);
-	/* If it cannot be sent, its initiator is told in the welcome of another line. */
-	if (!mrf_inbox_note_locked(inlet, mrf_origin_tells(origin), origin->window)) {
-		inlet->closing = true;
-		mrf_agent_kick(inlet->inbox->ep->agent, &inlet->inbox->kick);
+	if (!send_note_locked(inlet, origin->window))
 		return;
-	}
 	mrf_origin_told(origin);
 	origin->shut = origin->smaller = origin->unsure = origin->used_up = false;
 }

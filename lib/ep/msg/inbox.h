@@ -38,6 +38,7 @@ struct mrf_wc;
 struct mrf_origin {
 	struct mrf_list node;	 /* in inbox->origins: the one that was used last is the last */
 	struct mrf_inlet *inlet; /* NULL: it has no line now */
+	struct mrf_inbox *inbox;
 	uint64_t ticket;
 	union mrf_addr addr; /* where its endpoint listens, as it says, */
 	uint64_t source;     /* and what the address vector has for that: label.h */
@@ -66,6 +67,7 @@ struct mrf_inlet {
 	struct mrf_list node; /* in inbox->inlets */
 	struct mrf_list due;  /* in inbox->due: a note has to be sent; or in inbox->full */
 	bool noting;	      /* one is on the way */
+	bool in_full;	      /* it is in inbox->full, or was moved from there to due */
 	bool later;	      /* it was in inbox->later */
 	bool parting;	      /* its last one was sent: farewell.h */
 	bool known;	      /* its initiator had a line before */
@@ -153,9 +155,16 @@ static inline struct mrf_match *mrf_inbox_match(struct mrf_inbox *inbox, bool ta
 /* Somebody polls again: who was to be told by a frame is told by a note. */
 void mrf_inbox_not_later_locked(struct mrf_inbox *inbox);
 
-/* So many of its frames have been taken. */
+uint64_t mrf_origin_taken_upto(const struct mrf_origin *origin);
+
+/*
+ * So many of its frames have been taken, not always the first ones: some may have to be copied to
+ * memory that is not there yet. But a sender that wants to be told reads it as the first ones.
+ */
 static inline uint64_t mrf_origin_taken(const struct mrf_origin *origin)
 {
+	if (mrf_unlikely(origin->held && (int64_t)(origin->wanted - origin->told) > 0))
+		return mrf_origin_taken_upto(origin);
 	return origin->next - origin->held;
 }
 

@@ -118,6 +118,7 @@ static struct mrf_origin *new_origin_locked(struct mrf_inbox *inbox, const struc
 	}
 	/* Not afterwards: all others may have messages that are kept. */
 	forget_oldest_locked(inbox);
+	origin->inbox = inbox;
 	origin->ticket = hello->ticket;
 	mrf_vconn_peer_addr(vconn, &origin->addr);
 	mrf_addr_set_port(&origin->addr, (uint16_t)(hello->flags >> MRF_HELLO_PORT_SHIFT));

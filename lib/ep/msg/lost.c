@@ -111,20 +111,6 @@ void mrf_lost_again_locked(struct mrf_inbox *inbox)
 
 /* --- the agent ------------------------------------------------------------------------ */
 
-static void look_again(struct mrf_timer *timer)
-{
-	struct mrf_inbox *inbox = mrf_container_of(timer, struct mrf_inbox, lost.timer);
-
-	mrf_lock_take(&inbox->ep->lock);
-	look_for_lost_locked(inbox);
-	mrf_lock_release(&inbox->ep->lock);
-}
-
-void mrf_lost_init(struct mrf_inbox *inbox)
-{
-	inbox->lost.timer.over = look_again;
-}
-
 /* Who is silent is known when it was looked at twice. */
 void mrf_lost_later(struct mrf_inbox *inbox)
 {
@@ -169,7 +155,7 @@ static bool wants_queue(struct mrf_inbox *inbox)
 	return wants;
 }
 
-/* If it cannot be made, the next line that ends tries again. */
+/* If it cannot be made, it is tried again after a while. */
 void mrf_lost_replace(struct mrf_inbox *inbox)
 {
 	struct mrf_vsrq *srq;
@@ -183,6 +169,21 @@ void mrf_lost_replace(struct mrf_inbox *inbox)
 	mrf_vsrq_close(srq);
 	mrf_info(FI_LOG_EP_CTRL, "connections ended and may have taken receives for messages with "
 				 "them: all are posted again");
+}
+
+static void look_again(struct mrf_timer *timer)
+{
+	struct mrf_inbox *inbox = mrf_container_of(timer, struct mrf_inbox, lost.timer);
+
+	mrf_lock_take(&inbox->ep->lock);
+	look_for_lost_locked(inbox);
+	mrf_lock_release(&inbox->ep->lock);
+	mrf_lost_replace(inbox);
+}
+
+void mrf_lost_init(struct mrf_inbox *inbox)
+{
+	inbox->lost.timer.over = look_again;
 }
 
 void mrf_lost_stop(struct mrf_inbox *inbox)

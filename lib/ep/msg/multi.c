@@ -24,7 +24,7 @@ static bool is_enough(const struct mrf_recv *recv, size_t left)
 	return left && left >= recv->multi->min;
 }
 
-bool mrf_multi_stays(const struct mrf_recv *recv, size_t len)
+static bool stays_after(const struct mrf_recv *recv, size_t len)
 {
 	size_t left = left_of(recv);
 
@@ -51,11 +51,11 @@ void mrf_multi_leave_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
 	mrf_match_cancel(mrf_inbox_match(inbox, recv->tagged), &recv->match);
 }
 
-void mrf_multi_take_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+bool mrf_multi_take_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			   struct mrf_message *message)
 {
 	struct mrf_recv_multi *multi = recv->multi;
-	bool stays = mrf_multi_stays(recv, message->len);
+	bool stays = stays_after(recv, message->len);
 
 	mrf_lock_held(&inbox->ep->lock);
 	message->late.part = (struct iovec){ (uint8_t *)recv->buf + multi->used, left_of(recv) };
@@ -63,6 +63,7 @@ void mrf_multi_take_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 	multi->under_way++;
 	if (!stays)
 		mrf_multi_leave_locked(inbox, recv);
+	return stays;
 }
 
 bool mrf_multi_give(struct mrf_recv *recv)

@@ -38,12 +38,10 @@ static inline struct mrf_match_recv *mrf_recv_arrive_locked(struct mrf_inbox *in
 					   : mrf_match_arrive(match, source, tag);
 }
 
-/* Will it take another message after one of so many bytes? */
-bool mrf_multi_stays(const struct mrf_recv *recv, size_t len);
 /* It is posted. */
 void mrf_multi_posted_locked(struct mrf_inbox *inbox, struct mrf_recv *recv);
-/* The message takes its part; the receive may leave. */
-void mrf_multi_take_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+/* The message takes its part. False: the receive takes no more of them, and has left. */
+bool mrf_multi_take_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			   struct mrf_message *message);
 /* It takes no more messages. */
 void mrf_multi_leave_locked(struct mrf_inbox *inbox, struct mrf_recv *recv);

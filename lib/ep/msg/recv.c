@@ -155,9 +155,8 @@ static void post_multi_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 	bool stays = true;
 
 	while (stays && (message = mrf_recv_find_locked(inbox, req))) {
-		stays = mrf_multi_stays(recv, message->len);
 		mrf_recv_take_locked(inbox, message);
-		mrf_deliver_locked(inbox, recv, message);
+		stays = mrf_deliver_locked(inbox, recv, message);
 	}
 	if (stays) {
 		mrf_match_post(mrf_inbox_match(inbox, req->tagged), &recv->match, req->tag,

@@ -17,8 +17,11 @@ static void part(struct mrf_peer *peer)
 	peer->line.reverse = NULL;
 }
 
-static void pair(struct mrf_peer *peer, struct mrf_inlet *inlet)
+static void pair_locked(struct mrf_peer *peer, struct mrf_inlet *inlet)
 {
+	/* Whatever the peer's frames have said of another line may be lost with them. */
+	if (peer->line.reverse && peer->line.reverse != inlet)
+		mrf_reverse_lost_locked(peer);
 	part(peer);
 	if (inlet->reverse)
 		part(inlet->reverse);
@@ -37,7 +40,7 @@ void mrf_reverse_find_inlet_locked(struct mrf_peer *peer)
 		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
 
 		if (!inlet->reverse && same_endpoint(&inlet->origin->addr, &peer->addr)) {
-			pair(peer, inlet);
+			pair_locked(peer, inlet);
 			return;
 		}
 	}
@@ -51,7 +54,7 @@ void mrf_reverse_find_peer_locked(struct mrf_inlet *inlet)
 
 	mrf_lock_held(&ep->lock);
 	if (addr < peers->n && peers->of[addr] && !peers->of[addr]->line.reverse)
-		pair(peers->of[addr], inlet);
+		pair_locked(peers->of[addr], inlet);
 }
 
 void mrf_reverse_forget_peer_locked(struct mrf_peer *peer)
@@ -87,7 +90,7 @@ static __attribute__((noinline)) void find_by_ticket_locked(struct mrf_inlet *in
 	struct mrf_peer *peer = mrf_idmap_find(&inlet->inbox->ep->tickets, ticket);
 
 	if (peer)
-		pair(peer, inlet);
+		pair_locked(peer, inlet);
 }
 
 static bool has_ticket(const struct mrf_peer *peer, uint64_t ticket)

@@ -120,6 +120,20 @@ struct mrf_vsrq *mrf_shared_move(struct mrf_slots *slots, struct mrf_vsrq *srq)
 	return before;
 }
 
+uint64_t mrf_shared_oldest(const struct mrf_slots *slots, const struct mrf_origin *origin)
+{
+	uint64_t oldest = UINT64_MAX;
+	unsigned i;
+
+	for (i = 0; i < slots->count; i++) {
+		const struct mrf_slot *slot = numbered_slot(slots, i);
+
+		if (!slot->posting && slot->origin == origin)
+			oldest = mrf_min(oldest, slot->frame);
+	}
+	return oldest;
+}
+
 unsigned mrf_shared_out_before(const struct mrf_slots *slots, uint64_t posting, uint64_t *oldest)
 {
 	unsigned i, n = 0;

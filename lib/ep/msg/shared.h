@@ -24,7 +24,8 @@ struct mrf_vsrq;
 
 struct mrf_slot {
 	struct mrf_message message; /* that came into it, while it has to stay */
-	struct mrf_origin *origin;  /* of that message */
+	struct mrf_origin *origin;  /* of that message, */
+	uint64_t frame;		    /* which is this one of its messages */
 	uint8_t *bytes;		    /* MRF_LINE_SLOT of them */
 	uint32_t lkey;
 	unsigned number;
@@ -68,6 +69,8 @@ void mrf_shared_post(struct mrf_slots *slots, struct mrf_slot *slot);
 struct mrf_vsrq *mrf_shared_move(struct mrf_slots *slots, struct mrf_vsrq *srq);
 /* Posts those again that have not come back, and whose number is below this one: lost.h. */
 void mrf_shared_post_before(struct mrf_slots *slots, uint64_t posting);
+/* The oldest frame of that sender whose slot has come back and is not posted again, or UINT64_MAX. */
+uint64_t mrf_shared_oldest(const struct mrf_slots *slots, const struct mrf_origin *origin);
 /* How many there are. *oldest: the lowest number of these, if there are any. */
 unsigned mrf_shared_out_before(const struct mrf_slots *slots, uint64_t posting, uint64_t *oldest);
 

@@ -47,10 +47,15 @@ void mrf_delivery_told_locked(struct mrf_peer *peer)
 		mrf_conn_kick_locked(peer);
 }
 
-/* What is told if the target does not know it, or there is none any more. */
+/* What is told of op if the target does not know it, or there is none any more. */
+static enum mrf_wc_status cause_of(const struct mrf_conn *conn)
+{
+	return conn->cause == MRF_WC_DENIED ? MRF_WC_DENIED : MRF_WC_FLUSHED;
+}
+
 static void to_doubt_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	op->doubt = MRF_WC_FLUSHED;
+	op->doubt = (uint8_t)cause_of(peer->conn);
 	op->broken.posted = true;
 	op->queued = true;
 	mrf_list_add_head(&op->node, &peer->redo);

@@ -7,7 +7,8 @@
  * the buffer of the receive that it has matched, or, if there was none, among the unexpected messages.
  *
  * If the line is lost before, the message is in doubt (tx/fail.h), as one that was not acknowledged:
- * the next welcome says whether it has come. With ep->lock held.
+ * the next welcome says whether it has come. Its bytes may still be on the way to the buffer then, if
+ * that is in memory that is not there yet. With ep->lock held.
  */
 #ifndef MRF_EP_TX_DELIVERY_H
 #define MRF_EP_TX_DELIVERY_H

@@ -188,13 +188,6 @@ void mrf_deliver_drop_locked(struct mrf_inbox *inbox, struct mrf_message *messag
 		free(message);
 }
 
-static void report_canceled_locked(struct mrf_ep *ep, struct mrf_recv *recv)
-{
-	recv->multi->canceled = false;
-	report_error_locked(ep, recv, NULL, FI_ECANCELED, 4323,
-			    "canceled by fi_cancel: there was room for more messages");
-}
-
 /* Of a receive of many messages, which goes on if it is not over. */
 static void finish_part_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			       struct mrf_message *message, int ret)
@@ -203,8 +196,8 @@ static void finish_part_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 
 	report_end_locked(inbox->ep, recv, message, ret);
 	if (over && recv->multi->canceled)
-		report_canceled_locked(inbox->ep, recv);
-	if (over)
+		mrf_deliver_canceled_locked(inbox, recv);
+	else if (over)
 		mrf_recv_put_locked(inbox, recv);
 	mrf_deliver_drop_locked(inbox, message);
 }
@@ -221,11 +214,16 @@ static void finish_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 	mrf_deliver_drop_locked(inbox, message);
 }
 
-void mrf_deliver_error_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, int err, int code,
-			      const char *text)
+void mrf_deliver_canceled_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
 {
+	const char *text = "canceled by fi_cancel: no message had come for it";
+
 	mrf_lock_held(&inbox->ep->lock);
-	report_error_locked(inbox->ep, recv, NULL, err, code, text);
+	if (recv->multi) {
+		recv->multi->canceled = false;
+		text = "canceled by fi_cancel: there was room for more messages";
+	}
+	report_error_locked(inbox->ep, recv, NULL, FI_ECANCELED, 4323, text);
 	mrf_recv_put_locked(inbox, recv);
 }
 

@@ -56,9 +56,11 @@ bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 fi_addr_t mrf_deliver_source(const struct mrf_ep *ep, const struct mrf_message *message);
 /* The message, which is in no list, is dropped. ep->lock is held. */
 void mrf_deliver_drop_locked(struct mrf_inbox *inbox, struct mrf_message *message);
-/* The receive fails, with a sentence; it is not posted. ep->lock is held. */
-void mrf_deliver_error_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, int err, int code,
-			      const char *text);
+/*
+ * The receive was canceled, and is not posted: it fails with FI_ECANCELED, and is used up. One of many
+ * messages is over. ep->lock is held.
+ */
+void mrf_deliver_canceled_locked(struct mrf_inbox *inbox, struct mrf_recv *recv);
 /* recv can be used again. ep->lock is held. */
 void mrf_recv_put_locked(struct mrf_inbox *inbox, struct mrf_recv *recv);
 

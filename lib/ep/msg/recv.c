@@ -249,10 +249,7 @@ static void cancel_recv_locked(struct mrf_inbox *inbox, struct mrf_match *match,
 		mrf_match_cancel(match, &recv->match);
 	else if (!mrf_multi_cancel_locked(inbox, recv))
 		return;
-	mrf_deliver_error_locked(inbox, recv, FI_ECANCELED, 4323,
-				 recv->multi
-					 ? "canceled by fi_cancel: there was room for more messages"
-					 : "canceled by fi_cancel: no message had come for it");
+	mrf_deliver_canceled_locked(inbox, recv);
 }
 
 static int cancel_in_locked(struct mrf_ep *ep, struct mrf_match *match, const void *context)

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include "base/log.h"
 #include "base/param.h"
+#include "ep/msg/inbox.h"
 #include "ep/resolve/remote.h"
 #include "ep_fixture.h"
 
@@ -41,6 +42,15 @@ void fixture_setup_impatient(void)
 void fixture_log(void)
 {
 	reload("warn");
+}
+
+void fixture_unexpected(const char *kib)
+{
+	if (kib)
+		ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", kib, 1), 0);
+	else
+		ck_assert_int_eq(unsetenv("FI_MRFAB_UNEXPECTED"), 0);
+	mrf_env_reload();
 }
 
 void fixture_teardown(void)
@@ -222,6 +232,18 @@ struct mrf_ep *node_ep(const struct node *n)
 	return mrf_container_of(n->ep, struct mrf_ep, fid);
 }
 
+unsigned node_lines(const struct node *n)
+{
+	struct mrf_ep *ep = node_ep(n);
+	unsigned count = 0;
+
+	mrf_lock_take(&ep->lock);
+	mrf_list_each (node, &ep->inbox->inlets)
+		count++;
+	mrf_lock_release(&ep->lock);
+	return count;
+}
+
 uint16_t node_port(const struct node *n)
 {
 	struct sockaddr_in addr;
@@ -315,6 +337,12 @@ void want_none(struct node *n)
 	ck_assert_int_eq(ret, -FI_EAGAIN);
 }
 
+/* One that is good once, because memory changed while it was asked about, holds as long as its lease. */
+static bool holds(const struct mrf_part *part, const struct mrf_peer *peer)
+{
+	return part->epoch == (part->once ? peer->known.lease_epoch : peer->known.epoch);
+}
+
 unsigned node_parts(const struct node *n, fi_addr_t to, uint64_t key)
 {
 	struct mrf_ep *ep = node_ep(n);
@@ -324,7 +352,7 @@ unsigned node_parts(const struct node *n, fi_addr_t to, uint64_t key)
 	mrf_lock_take(&ep->lock);
 	remote = mrf_remote_find_locked(ep->peers[MRF_CONN_ACCESS].of[to], key);
 	for (i = 0; remote && i < remote->nparts; i++)
-		parts += remote->parts[i].epoch == ep->peers[MRF_CONN_ACCESS].of[to]->known.epoch;
+		parts += holds(&remote->parts[i], ep->peers[MRF_CONN_ACCESS].of[to]);
 	mrf_lock_release(&ep->lock);
 	return parts;
 }

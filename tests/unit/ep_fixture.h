@@ -60,6 +60,9 @@ void fixture_teardown(void);
 /* Lines of the library reach standard error from here on; no node may be open. */
 void fixture_log(void);
 
+/* FI_MRFAB_UNEXPECTED for endpoints that are opened from here on; NULL: as usual. */
+void fixture_unexpected(const char *kib);
+
 /* Each step's error, with everything undone, or 0. */
 int node_try_open(struct node *n, const struct node_opt *opt);
 void node_open(struct node *n, const struct node_opt *opt);
@@ -71,6 +74,8 @@ void node_heard(struct node *n);
 struct mrf_agent *node_agent(const struct node *n);
 struct mrf_ep *node_ep(const struct node *n);
 uint16_t node_port(const struct node *n);
+/* How many lines lead to it: peers that send it messages. */
+unsigned node_lines(const struct node *n);
 /* to, in from's address vector. */
 fi_addr_t node_insert(struct node *from, const struct node *to);
 fi_addr_t node_insert_port(struct node *from, uint16_t port);

@@ -4,10 +4,8 @@
  * says so, how soon, and what happens if the line or the target is lost before.
  */
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_tagged.h>
-#include "base/param.h"
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
@@ -216,8 +214,7 @@ START_TEST(a_message_is_told_while_there_is_no_room_for_others)
 
 	teardown();
 	fixture_setup();
-	ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", "1", 1), 0);
-	mrf_env_reload();
+	fixture_unexpected("1");
 	open_with(FI_DELIVERY_COMPLETE);
 	node_open(&c, &(struct node_opt){ .mr_mode = FI_MR_ALLOCATED });
 	c_to = node_insert(&c, &b);
@@ -247,8 +244,7 @@ START_TEST(a_message_is_told_while_there_is_no_room_for_others)
 	for (i = 0; i < N; i++)
 		want_sent(i);
 	node_close(&c);
-	ck_assert_int_eq(unsetenv("FI_MRFAB_UNEXPECTED"), 0);
-	mrf_env_reload();
+	fixture_unexpected(NULL);
 }
 END_TEST
 

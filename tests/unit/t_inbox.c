@@ -230,18 +230,9 @@ END_TEST
 #define KEPT 1000u
 #define ROOM (256u << 10)
 
-static void set_unexpected(const char *kib)
-{
-	if (kib)
-		ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", kib, 1), 0);
-	else
-		unsetenv("FI_MRFAB_UNEXPECTED");
-	mrf_env_reload();
-}
-
 static void setup_flood(void)
 {
-	set_unexpected("256");
+	fixture_unexpected("256");
 	setup();
 	out = pages(KEPT);
 	in = pages(KEPT);
@@ -250,7 +241,7 @@ static void setup_flood(void)
 
 static void teardown_flood(void)
 {
-	set_unexpected(NULL);
+	fixture_unexpected(NULL);
 	teardown();
 }
 

@@ -66,27 +66,15 @@ static void pass_some(struct node *n, fi_addr_t to, unsigned count)
 		pass(n, to);
 }
 
-static unsigned lines(void)
-{
-	struct mrf_ep *ep = node_ep(&b);
-	unsigned n = 0;
-
-	mrf_lock_take(&ep->lock);
-	mrf_list_each (node, &ep->inbox->inlets)
-		n++;
-	mrf_lock_release(&ep->lock);
-	return n;
-}
-
 /* It takes a slot with it, and its line. */
 static void break_off(struct node *n, fi_addr_t to)
 {
-	unsigned before = lines();
+	unsigned before = node_lines(&b);
 
 	fake_break_send(1);
 	send_from(n, to);
 	want_err(n, out, FI_EFAULT, NULL);
-	want_soon(lines() < before);
+	want_soon(node_lines(&b) < before);
 }
 
 static unsigned missing(void)
@@ -275,17 +263,17 @@ START_TEST(silent_lines_are_closed_when_many_slots_wait)
 		pass(&a, a_to);
 	}
 	/* Not before it is silent for a second. */
-	ck_assert(lines() == 2 || mrf_now_ms() - begun >= MRF_SILENT_MS);
-	for (i = 0; i < 2 * SLOTS && lines() == 2; i++) {
+	ck_assert(node_lines(&b) == 2 || mrf_now_ms() - begun >= MRF_SILENT_MS);
+	for (i = 0; i < 2 * SLOTS && node_lines(&b) == 2; i++) {
 		usleep(100000);
 		break_off(&a, a_to);
 		pass(&a, a_to);
 	}
-	want_soon(lines() == 1);
+	want_soon(node_lines(&b) == 1);
 	want_soon(missing() <= 1);
 	ck_assert_uint_lt(i, 2 * SLOTS / 3);
 	pass(&c, c_to);
-	ck_assert_uint_eq(lines(), 2);
+	ck_assert_uint_eq(node_lines(&b), 2);
 }
 END_TEST
 
@@ -298,7 +286,7 @@ static void lose_all(unsigned others)
 		fake_break_send(1);
 		send_from(&a, a_to);
 		want_err(&a, out, FI_EFAULT, NULL);
-		want_soon(lines() <= others);
+		want_soon(node_lines(&b) <= others);
 	}
 }
 
@@ -336,8 +324,8 @@ END_TEST
 START_TEST(a_silent_line_is_closed_after_a_while)
 {
 	lose_some(SLOTS / 4 + 1);
-	ck_assert_uint_eq(lines(), 2);
-	want_soon(lines() == 1);
+	ck_assert_uint_eq(node_lines(&b), 2);
+	want_soon(node_lines(&b) == 1);
 	want_soon(!missing());
 	pass(&c, c_to);
 }

@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "base/param.h"
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
@@ -609,7 +608,7 @@ START_TEST(senders_wait_while_too_much_is_kept)
 	struct fi_cq_data_entry entry;
 	unsigned i, n = 1000, sent = 0;
 
-	ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", "64", 1), 0);
+	fixture_unexpected("64");
 	nodes_open(NULL);
 	for (i = 0; i < n; i++)
 		send_at(len * i, len);
@@ -626,18 +625,9 @@ START_TEST(senders_wait_while_too_much_is_kept)
 		ck_assert_int_eq(fi_cq_sread(a.cq, &entry, 1, NULL, LONG_MS), 1);
 	ck_assert_uint_eq(kept(&b), 0);
 	nodes_close();
-	unsetenv("FI_MRFAB_UNEXPECTED");
+	fixture_unexpected(NULL);
 }
 END_TEST
-
-static void set_unexpected(const char *kib)
-{
-	if (kib)
-		ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", kib, 1), 0);
-	else
-		unsetenv("FI_MRFAB_UNEXPECTED");
-	mrf_env_reload();
-}
 
 static unsigned came(void)
 {
@@ -658,7 +648,7 @@ START_TEST(a_sender_waits_while_too_much_is_unexpected)
 {
 	unsigned i, n = 20, window = MRF_WINDOW_FIRST;
 
-	set_unexpected("48");
+	fixture_unexpected("48");
 	nodes_open(NULL);
 	fake_hold_all(true);
 	for (i = 0; i < window / 2; i++)
@@ -683,7 +673,7 @@ START_TEST(a_sender_waits_while_too_much_is_unexpected)
 	for (i = 0; i < n; i++)
 		want_sent(MAX * i);
 	nodes_close();
-	set_unexpected(NULL);
+	fixture_unexpected(NULL);
 }
 END_TEST
 
@@ -695,7 +685,7 @@ START_TEST(a_new_line_waits_while_too_much_is_unexpected)
 	fi_addr_t c_to;
 	unsigned i;
 
-	set_unexpected("1");
+	fixture_unexpected("1");
 	nodes_open(NULL);
 	node_open(&c, NULL);
 	c_to = node_insert(&c, &b);
@@ -716,7 +706,7 @@ START_TEST(a_new_line_waits_while_too_much_is_unexpected)
 	want_ok(&c, NULL);
 	node_close(&c);
 	nodes_close();
-	set_unexpected(NULL);
+	fixture_unexpected(NULL);
 }
 END_TEST
 

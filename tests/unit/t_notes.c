@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include "base/param.h"
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
@@ -74,8 +73,7 @@ int __wrap_mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len
 static void setup(void)
 {
 	fixture_setup();
-	ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", "64", 1), 0);
-	mrf_env_reload();
+	fixture_unexpected("64");
 	fixture_log();
 	node_open(&a, NULL);
 	node_open(&b, PLAIN);
@@ -92,7 +90,7 @@ static void teardown(void)
 	must_close(&in_mr->fid);
 	node_close(&a);
 	node_close(&b);
-	unsetenv("FI_MRFAB_UNEXPECTED");
+	fixture_unexpected(NULL);
 	fixture_teardown();
 }
 
@@ -238,18 +236,6 @@ START_TEST(a_note_that_cannot_be_sent_is_made_up_by_a_welcome)
 }
 END_TEST
 
-static unsigned lines_to_b(void)
-{
-	struct mrf_ep *ep = node_ep(&b);
-	unsigned n = 0;
-
-	mrf_lock_take(&ep->lock);
-	mrf_list_each (node, &ep->inbox->inlets)
-		n++;
-	mrf_lock_release(&ep->lock);
-	return n;
-}
-
 static void pass_back(void)
 {
 	ck_assert_int_eq(fi_recv(a.ep, in, LEN, NULL, FI_ADDR_UNSPEC, in), 0);
@@ -277,7 +263,7 @@ START_TEST(a_note_takes_back_nothing_that_the_welcome_said)
 	poll_at(&b);
 	atomic_store(&no_room, false);
 	close_lines_to_b();
-	want_soon(!lines_to_b());
+	want_soon(!node_lines(&b));
 	send_some(1);
 	want_ok(&a, out);
 	connects = fake_connects();
@@ -319,7 +305,7 @@ START_TEST(a_message_survives_lines_that_are_closed)
 	fake_hold_frames(true);
 	send_some(1);
 	for (i = 0; i < MRF_LOSSES - 1; i++) {
-		want_soon(lines_to_b() == 1 && fake_queued() == 1);
+		want_soon(node_lines(&b) == 1 && fake_queued() == 1);
 		close_lines_to_b();
 		want_soon(fake_connects() == 2 + i);
 	}

@@ -116,7 +116,8 @@ tests_unit_t_lost_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 tests_unit_t_short_msg_SOURCES = tests/unit/t_short_msg.c $(EP_FIXTURE)
 tests_unit_t_short_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_short_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_entry_begin,--wrap=mrf_vconn_send
-tests_unit_t_cold_SOURCES = tests/unit/t_cold.c $(EP_FIXTURE)
+tests_unit_t_cold_SOURCES = tests/unit/t_cold.c tests/unit/held_write.h tests/unit/apart.h \
+	$(EP_FIXTURE)
 tests_unit_t_cold_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_cold_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_writev,--wrap=mrf_eps_remove
 tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c $(EP_FIXTURE)
@@ -229,7 +230,7 @@ tests_unit_t_unlocked_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_readv \
 	-Wl,--wrap=mrf_vconn_open,--wrap=mrf_vconn_resolve,--wrap=mrf_vconn_create_qp \
 	-Wl,--wrap=mrf_vconn_route,--wrap=mrf_vconn_connect,--wrap=mrf_vconn_establish \
 	-Wl,--wrap=mrf_vconn_disconnect,--wrap=mrf_vconn_close,--wrap=mrf_vcq_open_beside
-tests_unit_t_deliver_SOURCES = tests/unit/t_deliver.c $(EP_FIXTURE)
+tests_unit_t_deliver_SOURCES = tests/unit/t_deliver.c tests/unit/held_write.h $(EP_FIXTURE)
 tests_unit_t_deliver_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_deliver_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_writev
 tests_unit_t_local_SOURCES = tests/unit/t_local.c tests/unit/apart.h $(EP_FIXTURE)

@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <rdma/fi_atomic.h>
-#include <sys/uio.h>
 #include "base/known.h"
 #include "ep/tx/peer_queue.h"
 #include "ep_fixture.h"
+#include "held_write.h"
 
 static struct pair p;
 static struct node third;
@@ -18,38 +18,10 @@ static fi_addr_t to_third;
 static struct fid_mr *third_mr;
 static uint8_t *third_memory;
 
-static void *_Atomic held;	    /* what is copied there takes until let_go */
-static atomic_bool inside;	    /* a thread is copying that */
-static atomic_bool may_go;	    /* it may go on */
-static atomic_uint copies, copy_us; /* so far; us that each takes */
 static pthread_t holder;
 static _Thread_local bool is_holder;
 static atomic_bool only_holder; /* sees what has completed */
 static uint64_t operand = 1, small = 42, fetched;
-
-ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *from, unsigned long nfrom,
-				 const struct iovec *to, unsigned long nto, unsigned long flags);
-ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *from, unsigned long nfrom,
-				 const struct iovec *to, unsigned long nto, unsigned long flags);
-
-ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *from, unsigned long nfrom,
-				 const struct iovec *to, unsigned long nto, unsigned long flags)
-{
-	int64_t end = mrf_now_ms() + LONG_MS;
-	unsigned us = atomic_load(&copy_us);
-	bool hold = to[0].iov_base == atomic_load(&held);
-
-	atomic_fetch_add(&copies, 1);
-	if (us)
-		usleep(us);
-	if (hold)
-		atomic_store(&inside, true);
-	while (hold && !atomic_load(&may_go) && mrf_now_ms() < end)
-		usleep(200);
-	if (hold)
-		atomic_store(&inside, false);
-	return __real_process_vm_writev(pid, from, nfrom, to, nto, flags);
-}
 
 static bool is_late(const struct mrf_vcq *cq)
 {
@@ -67,11 +39,7 @@ static void setup(void)
 	fixture_setup();
 	/* Copies are looked at, and held up, in the kernel's call. */
 	mrf_known_distrust();
-	atomic_store(&held, NULL);
-	atomic_store(&inside, false);
-	atomic_store(&may_go, false);
-	atomic_store(&copies, 0);
-	atomic_store(&copy_us, 0);
+	held_write_init();
 	atomic_store(&only_holder, false);
 	/* Before there is a thread that looks at it, and until there is none. */
 	fake.is_late = is_late;

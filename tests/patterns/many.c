@@ -23,11 +23,45 @@ static void talk(struct side *s, unsigned seed)
 	}
 }
 
-/* Everything is opened anew for each client, and closed. */
-static void clients(struct side *s)
+/* To the server, a client that has the port of the one before is at its address, and another endpoint. */
+enum port { ANY, OF_INFO, BY_NAME };
+
+struct name {
+	struct sockaddr_storage addr;
+	size_t len; /* 0: not known yet */
+};
+
+static void note_name(struct side *s, struct name *name)
 {
+	if (name->len)
+		return;
+	name->len = sizeof(name->addr);
+	must_ok(fi_getname(&s->ep->fid, &name->addr, &name->len));
+}
+
+/* From now on, what is opened has this port. */
+static void ask_for_port(struct side *s, const struct name *name)
+{
+	if (s->hints->src_addr)
+		return;
+	s->hints->src_addr = malloc(name->len);
+	must(s->hints->src_addr, "no memory");
+	memcpy(s->hints->src_addr, &name->addr, name->len);
+	s->hints->src_addrlen = name->len;
+}
+
+/* Everything is opened anew for each client, and closed. */
+static void clients(struct side *s, enum port port)
+{
+	struct name name = { .len = 0 };
+
 	for (unsigned i = 0; i < CLIENTS; i++) {
-		side_open(s);
+		side_info(s);
+		side_open_domain(s);
+		side_open_endpoint_at(s, port == BY_NAME && name.len ? &name.addr : NULL, name.len);
+		note_name(s, &name);
+		if (port == OF_INFO)
+			ask_for_port(s, &name);
 		side_meet(s);
 		talk(s, i);
 		side_last(s);
@@ -49,68 +83,28 @@ static void server_of_clients(struct side *s)
 	side_close(s);
 }
 
+static void multi_client_at(struct side *s, enum port port)
+{
+	side_hints(s, FI_MSG);
+	if (s->client)
+		clients(s, port);
+	else
+		server_of_clients(s);
+}
+
 static void multi_client(struct side *s)
 {
-	side_hints(s, FI_MSG);
-	(s->client ? clients : server_of_clients)(s);
-}
-
-/* The client has the same port each time: to the server it is one address, and another endpoint. */
-static void same_port(struct side *s)
-{
-	struct sockaddr_storage *name = calloc(1, sizeof(*name));
-	size_t len = sizeof(*name);
-
-	must(name, "no memory");
-	must_ok(fi_getname(&s->ep->fid, name, &len));
-	s->hints->src_addr = name;
-	s->hints->src_addrlen = len;
-}
-
-/* The other way to the same port. */
-static void clients_by_name(struct side *s)
-{
-	struct sockaddr_storage name;
-	size_t len = 0;
-
-	for (unsigned i = 0; i < CLIENTS; i++) {
-		side_info(s);
-		side_open_domain(s);
-		side_open_endpoint_at(s, len ? &name : NULL, len);
-		if (!len) {
-			len = sizeof(name);
-			must_ok(fi_getname(&s->ep->fid, &name, &len));
-		}
-		side_meet(s);
-		talk(s, i);
-		side_last(s);
-		side_close(s);
-	}
-}
-
-static void multi_client_by_name(struct side *s)
-{
-	side_hints(s, FI_MSG);
-	(s->client ? clients_by_name : server_of_clients)(s);
-}
-
-static void clients_again(struct side *s)
-{
-	for (unsigned i = 0; i < CLIENTS; i++) {
-		side_open(s);
-		if (!i)
-			same_port(s);
-		side_meet(s);
-		talk(s, i);
-		side_last(s);
-		side_close(s);
-	}
+	multi_client_at(s, ANY);
 }
 
 static void multi_client_again(struct side *s)
 {
-	side_hints(s, FI_MSG);
-	(s->client ? clients_again : server_of_clients)(s);
+	multi_client_at(s, OF_INFO);
+}
+
+static void multi_client_by_name(struct side *s)
+{
+	multi_client_at(s, BY_NAME);
 }
 
 /* --- fi_multi_ep ---------------------------------------------------------------------------------------- */

@@ -24,6 +24,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/verbs/vnl_path.h \
 	lib/verbs/vnode.c \
 	lib/verbs/vnode.h \
+	lib/verbs/vpair.c \
+	lib/verbs/vpair.h \
 	lib/verbs/vqp.c \
 	lib/verbs/vqp.h \
 	lib/verbs/vsrq.c \

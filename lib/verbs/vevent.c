@@ -30,7 +30,7 @@ static enum mrf_vdev_event_type to_device_type(enum ibv_event_type type)
 	}
 }
 
-/* The owner of the connection of a queue pair; NULL for those of loops. */
+/* The owner of the connection of a queue pair; NULL for those of loops and pairs. */
 static void *owner_of(const struct ibv_qp *qp)
 {
 	const struct mrf_vconn *conn = qp->qp_context;

@@ -25,6 +25,15 @@ static int cm_errno(void)
 	return ret == -FI_EINVAL ? -FI_ECONNRESET : ret;
 }
 
+int mrf_qp_attr(struct mrf_vconn *conn, struct ibv_qp_attr *attr, int *mask)
+{
+	if (rdma_init_qp_attr(conn->id, attr, mask))
+		return cm_errno();
+	if (*mask & IBV_QP_MIN_RNR_TIMER)
+		attr->min_rnr_timer = MIN_RNR_TIMER;
+	return 0;
+}
+
 /*
  * Sets what the connection manager says for a state, but for rights: it would give the peer all
  * of them.
@@ -32,14 +41,12 @@ static int cm_errno(void)
 static int to_state(struct mrf_vconn *conn, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
-	int mask;
+	int mask, ret = mrf_qp_attr(conn, &attr, &mask);
 
-	if (rdma_init_qp_attr(conn->id, &attr, &mask))
-		return cm_errno();
+	if (ret)
+		return ret;
 	if (mask & IBV_QP_ACCESS_FLAGS && (!conn->incoming || conn->sends_only))
 		attr.qp_access_flags = 0;
-	if (mask & IBV_QP_MIN_RNR_TIMER)
-		attr.min_rnr_timer = MIN_RNR_TIMER;
 	return mrf_verbs_ret(ibv_modify_qp(conn->qp, &attr, mask));
 }
 
@@ -271,14 +278,19 @@ int mrf_vconn_post(struct mrf_vconn *conn, const struct mrf_vwr *wr)
 	return mrf_qp_post(conn->qp, wr);
 }
 
-int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
+int mrf_qp_post_recv(struct ibv_qp *qp, uint64_t wr_id, struct mrf_sge *sge, int nsge)
 {
 	struct ibv_recv_wr *bad, post = {
 		.wr_id = wr_id,
 		.sg_list = (struct ibv_sge *)sge,
-		.num_sge = 1,
+		.num_sge = nsge,
 	};
-	int err = ibv_post_recv(conn->qp, &post, &bad);
+	int err = ibv_post_recv(qp, &post, &bad);
 
 	return err ? to_fi(err) : 0;
+}
+
+int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
+{
+	return mrf_qp_post_recv(conn->qp, wr_id, sge, 1);
 }

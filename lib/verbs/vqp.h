@@ -115,12 +115,20 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 /* --- for lib/verbs only: of any queue pair ------------------------------------------ */
 
 struct ibv_qp;
+struct ibv_qp_attr;
 
 /* Destroys a queue pair; if the kernel keeps it, logs that and forgets it. */
 void mrf_qp_destroy(struct ibv_qp *qp);
+/*
+ * What the connection manager says for attr->qp_state of a queue pair of the connection: with all
+ * rights, which are the caller's to take away. -FI_ECONNRESET: the connection is gone.
+ */
+int mrf_qp_attr(struct mrf_vconn *conn, struct ibv_qp_attr *attr, int *mask);
 /* From INIT to where it receives and sends, by what the connection manager says. */
 int mrf_qp_get_ready(struct mrf_vconn *conn);
 /* The work of mrf_vconn_post. */
 int mrf_qp_post(struct ibv_qp *qp, const struct mrf_vwr *wr);
+/* That of mrf_vconn_post_recv, for several pieces. */
+int mrf_qp_post_recv(struct ibv_qp *qp, uint64_t wr_id, struct mrf_sge *sge, int nsge);
 
 #endif

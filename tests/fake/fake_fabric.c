@@ -96,7 +96,8 @@ struct wr {
 struct recv {
 	struct mrf_list node;
 	uint64_t wr_id;
-	struct mrf_sge sge;
+	int nsge;
+	struct mrf_sge sge[];
 };
 
 struct mrf_vsrq {
@@ -124,6 +125,16 @@ struct mrf_vconn {
 	struct recv *begun; /* by a message that broke off */
 	uint32_t taken;	    /* passive: packets carried out */
 	bool stopped;	    /* takes no RECV any more */
+	bool is_pair;	    /* it is the queue pair of a pair, and no connection */
+	bool unanswered;    /* the other end of the pair is gone */
+};
+
+/* The other end of the pair is the peer of this one as soon as each names the other. */
+struct mrf_vpair {
+	struct mrf_list node; /* in pairs */
+	struct mrf_vconn end; /* not in conns */
+	unsigned recv_sge;
+	struct mrf_vpair_name name, other; /* other: as from connecting */
 };
 
 #define FIRST_PSN 0xfffffdu /* few are left before they begin again */
@@ -137,7 +148,7 @@ struct kept {
 };
 
 static struct {
-	struct mrf_list conns, kept, srqs;
+	struct mrf_list conns, pairs, kept, srqs;
 	struct mr mrs[MAX_MRS];
 	unsigned next_mr;
 	uint8_t low;
@@ -158,14 +169,15 @@ static struct {
 		unsigned nth, times;
 		enum mrf_wc_status status;
 		bool ran;
-	} access, frame;
+	} access, frame, pair;
 	unsigned break_send_nth;
 	unsigned unreachable_nth;
 	int unreachable_err;
 	unsigned unresolved;
 	unsigned lost; /* connection requests to be */
-	bool hold, hold_messages, hold_frames, run_on_arm, run_on_disconnect;
+	bool hold, hold_messages, hold_frames, hold_pairs, run_on_arm, run_on_disconnect;
 } f = { .conns = { &f.conns, &f.conns },
+	.pairs = { &f.pairs, &f.pairs },
 	.kept = { &f.kept, &f.kept },
 	.srqs = { &f.srqs, &f.srqs },
 	.next_port = 40000 };
@@ -198,8 +210,16 @@ static int refused(enum fake_call call)
 /* As in lib/verbs: of what can be ordered to fail only posting is quick. */
 static int ordered(enum fake_call call)
 {
-	if (call != FAKE_POST && call != FAKE_POST_RECV && call != FAKE_VSRQ_POST)
+	switch (call) {
+	case FAKE_POST:
+	case FAKE_POST_RECV:
+	case FAKE_VSRQ_POST:
+	case FAKE_VPAIR_SEND:
+	case FAKE_VPAIR_RECV:
+		break;
+	default:
 		mrf_slow_call();
+	}
 	return refused(call);
 }
 
@@ -231,7 +251,7 @@ void fake_heal(void)
 	f.any_nth = 0;
 	f.failed = false;
 	f.probe_status = MRF_WC_OK;
-	f.access.nth = f.frame.nth = f.break_send_nth = 0;
+	f.access.nth = f.frame.nth = f.pair.nth = f.break_send_nth = 0;
 	f.unreachable_nth = 0;
 	f.unresolved = f.lost = 0;
 	leave();
@@ -243,7 +263,8 @@ void fake_reset(void)
 	enter();
 	memset(&fake, 0, sizeof(fake));
 	fake.max_msg_size = 8u << 20;
-	f.hold = f.hold_messages = f.hold_frames = f.run_on_arm = f.run_on_disconnect = false;
+	f.hold = f.hold_messages = f.hold_frames = f.hold_pairs = false;
+	f.run_on_arm = f.run_on_disconnect = false;
 	memset(f.calls, 0, sizeof(f.calls));
 	f.forgotten = f.probes = 0;
 	leave();
@@ -303,6 +324,10 @@ const char *fake_call_name(enum fake_call call)
 		[FAKE_POST_RECV] = "post_recv",
 		[FAKE_VLOOP_OPEN] = "vloop_open",
 		[FAKE_VLOOP_RUN] = "vloop_run",
+		[FAKE_VPAIR_OPEN] = "vpair_open",
+		[FAKE_VPAIR_CONNECT] = "vpair_connect",
+		[FAKE_VPAIR_SEND] = "vpair_send",
+		[FAKE_VPAIR_RECV] = "vpair_recv",
 	};
 
 	return name[call];
@@ -420,6 +445,11 @@ void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ra
 void fake_break_frame(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran)
 {
 	break_one(&f.frame, (struct broken){ nth, times, status, ran });
+}
+
+void fake_break_pair(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran)
+{
+	break_one(&f.pair, (struct broken){ nth, times, status, ran });
 }
 
 void fake_break_send(unsigned nth)
@@ -682,6 +712,10 @@ static void must_be_unused(const struct mrf_vpd *pd)
 		if (conn->qp != QP_NONE && conn->attr.pd == pd)
 			abort();
 	}
+	mrf_list_each (node, &f.pairs) {
+		if (mrf_list_entry(node, struct mrf_vpair, node)->end.attr.pd == pd)
+			abort();
+	}
 	mrf_list_each (node, &f.srqs) {
 		if (mrf_list_entry(node, struct mrf_vsrq, node)->pd == pd)
 			abort();
@@ -828,11 +862,23 @@ int mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **cq
 	return open_cq(first->dev, depth, first, cq);
 }
 
+/* The kernel would not let go of it. */
+static void must_complete_no_pair(const struct mrf_vcq *cq)
+{
+	mrf_list_each (node, &f.pairs) {
+		const struct mrf_vconn *end = &mrf_list_entry(node, struct mrf_vpair, node)->end;
+
+		if (end->attr.send_cq == cq || end->attr.recv_cq == cq)
+			abort();
+	}
+}
+
 void mrf_vcq_close(struct mrf_vcq *cq)
 {
 	bool last;
 
 	enter();
+	must_complete_no_pair(cq);
 	last = mrf_list_empty(&cq->of_fd);
 	mrf_list_del(&cq->of_fd);
 	leave();
@@ -1117,7 +1163,8 @@ static void qp_drop(struct mrf_vconn *conn)
 	conn->nsq = conn->nrq = 0;
 	if (conn->qp != QP_NONE) {
 		conn->qp = QP_DEAD;
-		forget_events(conn->attr.recv_cq->dev, conn);
+		if (!conn->is_pair)
+			forget_events(conn->attr.recv_cq->dev, conn);
 	}
 }
 
@@ -1211,16 +1258,35 @@ static void remember(const struct wr *wr, const uint8_t *there)
 						    .first = wr->len ? *there : 0 };
 }
 
+/* Into the pieces of a receive. False: it does not fit, or the memory is gone. */
+static bool spread(const struct mrf_vconn *to, const struct recv *recv, const uint8_t *msg,
+		   size_t len)
+{
+	int i;
+
+	for (i = 0; len && i < recv->nsge; i++) {
+		const struct mrf_sge *sge = &recv->sge[i];
+		size_t n = mrf_min(len, (size_t)sge->len);
+		uint8_t *slot = reach(to->attr.pd, sge->lkey, sge->addr, n, MRF_RIGHT_LOCAL_WRITE);
+
+		if (n && !slot)
+			return false;
+		if (n)
+			memcpy(slot, msg, n);
+		msg += n;
+		len -= n;
+	}
+	return !len;
+}
+
 /* False: it does not fit, or the memory of the receive is gone; the queue pair is broken. */
 static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 {
 	struct recv *recv = to->qp == QP_RTS ? recv_next(to) : NULL;
-	uint8_t *slot;
 
 	if (!recv)
 		return true;
-	slot = reach(to->attr.pd, recv->sge.lkey, recv->sge.addr, len, MRF_RIGHT_LOCAL_WRITE);
-	if (len > recv->sge.len || (len && !slot)) {
+	if (!spread(to, recv, msg, len)) {
 		recv_ended(to, recv_take(to),
 			   (struct mrf_wc){ .status = MRF_WC_UNSENT,
 					    .raw_status = RAW_LOC_QP_OP,
@@ -1228,8 +1294,6 @@ static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 		qp_error(to);
 		return false;
 	}
-	if (len)
-		memcpy(slot, msg, len);
 	recv_done(to, MRF_WC_OK, MRF_WC_RECV, len, 0);
 	return true;
 }
@@ -1250,7 +1314,7 @@ static bool meet_fate(struct mrf_vconn *conn, uint8_t *msg, size_t len)
 	enum fake_fate fate = FAKE_DELIVER;
 	bool taken = true;
 
-	if (fake.on_send)
+	if (fake.on_send && !conn->is_pair)
 		fate = fake.on_send(msg, &len, conn->passive);
 	if (fate == FAKE_REFUSE)
 		return false;
@@ -1272,7 +1336,7 @@ static bool deliver(struct mrf_vconn *conn, struct wr *wr, bool *refused)
 	if (!recv_next(conn->peer))
 		return false;
 	msg = must_alloc(mrf_max(wr->len, (size_t)4 * MAX_INLINE));
-	fake.asks += !conn->passive;
+	fake.asks += !conn->passive && !conn->is_pair;
 	conn->peer->taken++;
 	move(conn, wr, msg);
 	*refused = !meet_fate(conn, msg, wr->len);
@@ -1281,6 +1345,14 @@ static bool deliver(struct mrf_vconn *conn, struct wr *wr, bool *refused)
 }
 
 static void break_both(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status status);
+static void run_queue(struct mrf_vconn *conn);
+
+/* This end of a pair is broken: the other gets no answer to what it has sent. */
+static void leave_unanswered(struct mrf_vconn *conn)
+{
+	if (conn->is_pair && conn->peer)
+		run_queue(conn->peer);
+}
 
 /* It ends here, and has only begun there. */
 static void break_off(struct mrf_vconn *conn, struct wr *wr)
@@ -1304,7 +1376,8 @@ static bool breaks_off(struct mrf_vconn *conn, struct wr *wr)
 		break_both(conn, wr, MRF_WC_LOCAL);
 		return true;
 	}
-	if (wr->wr.is_inline || !recv_next(conn->peer) || !f.break_send_nth || --f.break_send_nth)
+	if (conn->is_pair || wr->wr.is_inline || !recv_next(conn->peer) || !f.break_send_nth ||
+	    --f.break_send_nth)
 		return false;
 	break_off(conn, wr);
 	return true;
@@ -1344,7 +1417,7 @@ static bool frames_flushed(struct mrf_vconn *conn)
 {
 	bool refused, bad = false;
 
-	if (!fake.flush_local || !is_line(conn))
+	if (!fake.flush_local || !(conn->is_pair || is_line(conn)))
 		return false;
 	mrf_list_each (node, &conn->sq)
 		bad |= !local_ok(conn, mrf_list_entry(node, struct wr, node));
@@ -1357,19 +1430,21 @@ static bool frames_flushed(struct mrf_vconn *conn)
 			break;
 	}
 	flush_all(conn);
+	leave_unanswered(conn);
 	return true;
 }
 
-/* Is the end of this frame ordered? There is a receive for it. */
+/* Is the end of this frame, or SEND of a pair, ordered? There is a receive for it. */
 static bool breaks_frame(struct mrf_vconn *conn, struct wr *wr)
 {
+	struct broken *how = conn->is_pair ? &f.pair : &f.frame;
 	bool refused;
 
-	if (!is_line(conn) || !breaks(wr, &f.frame))
+	if (!(conn->is_pair || is_line(conn)) || !breaks(wr, how))
 		return false;
-	if (f.frame.ran && !wr->ran)
+	if (how->ran && !wr->ran)
 		deliver(conn, wr, &refused);
-	break_both(conn, wr, f.frame.status);
+	break_both(conn, wr, how->status);
 	return true;
 }
 
@@ -1440,6 +1515,7 @@ static void break_both(struct mrf_vconn *conn, struct wr *wr, enum mrf_wc_status
 	qp_error(conn);
 	if (status == MRF_WC_REFUSED)
 		qp_error(peer);
+	leave_unanswered(conn);
 }
 
 /* A bad local buffer somewhere in the queue: what is ahead of it runs, and is flushed. */
@@ -1506,13 +1582,31 @@ static bool is_held(const struct mrf_vconn *conn, const struct wr *wr)
 {
 	if (wr->wr.op != MRF_VWR_SEND)
 		return f.hold;
+	if (conn->is_pair)
+		return f.hold_messages || f.hold_pairs;
 	return f.hold_messages || (f.hold_frames && is_line(conn));
+}
+
+/* Nobody acknowledges what goes over this pair any more, however often it is sent. */
+static bool is_unanswered(const struct mrf_vconn *conn)
+{
+	return conn->unanswered || (conn->is_pair && conn->peer && conn->peer->qp == QP_ERR);
+}
+
+static void time_out(struct mrf_vconn *conn)
+{
+	struct mrf_list *node = mrf_list_first(&conn->sq);
+	struct wr *wr = node ? mrf_list_entry(node, struct wr, node) : NULL;
+
+	if (conn->qp == QP_RTS && wr && !is_held(conn, wr) && is_unanswered(conn))
+		break_both(conn, wr, MRF_WC_TIMEOUT);
 }
 
 static void run_queue(struct mrf_vconn *conn)
 {
 	struct mrf_list *node;
 
+	time_out(conn);
 	while (conn->qp == QP_RTS && conn->peer && conn->peer->qp == QP_RTS &&
 	       (node = mrf_list_first(&conn->sq))) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
@@ -1527,6 +1621,8 @@ static void run_all(void)
 {
 	mrf_list_each (node, &f.conns)
 		run_queue(mrf_list_entry(node, struct mrf_vconn, node));
+	mrf_list_each (node, &f.pairs)
+		run_queue(&mrf_list_entry(node, struct mrf_vpair, node)->end);
 }
 
 static void hold_some(bool hold, bool messages)
@@ -1553,6 +1649,15 @@ void fake_hold_frames(bool hold)
 {
 	enter();
 	f.hold_frames = hold;
+	if (!hold)
+		run_all();
+	leave();
+}
+
+void fake_hold_pairs(bool hold)
+{
+	enter();
+	f.hold_pairs = hold;
 	if (!hold)
 		run_all();
 	leave();
@@ -1586,6 +1691,8 @@ void fake_run_unacknowledged(void)
 	enter();
 	mrf_list_each (node, &f.conns)
 		run_unacknowledged(mrf_list_entry(node, struct mrf_vconn, node));
+	mrf_list_each (node, &f.pairs)
+		run_unacknowledged(&mrf_list_entry(node, struct mrf_vpair, node)->end);
 	fake.retries++;
 	leave();
 }
@@ -1654,6 +1761,8 @@ unsigned fake_queued(void)
 	enter();
 	mrf_list_each (node, &f.conns)
 		n += mrf_list_entry(node, struct mrf_vconn, node)->nsq;
+	mrf_list_each (node, &f.pairs)
+		n += mrf_list_entry(node, struct mrf_vpair, node)->end.nsq;
 	leave();
 	return n;
 }
@@ -1790,7 +1899,8 @@ static int wr_copy(const struct mrf_vwr *from, struct wr *to)
 
 static int post_locked(struct mrf_vconn *conn, struct wr *wr)
 {
-	int ret = conn->cm->denied ? -FI_EACCES : ordered(FAKE_POST);
+	enum fake_call call = conn->is_pair ? FAKE_VPAIR_SEND : FAKE_POST;
+	int ret = conn->cm->denied ? -FI_EACCES : ordered(call);
 
 	if (ret && ret != -FI_EACCES)
 		return ret;
@@ -1876,26 +1986,27 @@ int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 	return mrf_vconn_post(conn, &wr);
 }
 
-static struct recv *recv_new(uint64_t wr_id, const struct mrf_sge *sge)
+static struct recv *recv_new(uint64_t wr_id, const struct mrf_sge *sge, int nsge)
 {
-	struct recv *recv = calloc(1, sizeof(*recv));
+	struct recv *recv = calloc(1, sizeof(*recv) + (size_t)nsge * sizeof(*sge));
 
 	if (recv) {
 		recv->wr_id = wr_id;
-		recv->sge = *sge;
+		recv->nsge = nsge;
+		memcpy(recv->sge, sge, (size_t)nsge * sizeof(*sge));
 	}
 	return recv;
 }
 
-int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
+static int post_recv(struct mrf_vconn *conn, uint64_t wr_id, const struct mrf_sge *sge, int nsge)
 {
-	struct recv *recv = recv_new(wr_id, sge);
+	struct recv *recv = recv_new(wr_id, sge, nsge);
 	int ret;
 
 	if (!recv)
 		return -FI_ENOMEM;
 	enter();
-	ret = ordered(FAKE_POST_RECV);
+	ret = ordered(conn->is_pair ? FAKE_VPAIR_RECV : FAKE_POST_RECV);
 	if (!ret && (conn->stopped || conn->attr.srq))
 		ret = -FI_EINVAL;
 	if (!ret && conn->nrq == conn->attr.recv_depth)
@@ -1903,7 +2014,8 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 	if (!ret) {
 		mrf_list_add_tail(&recv->node, &conn->rq);
 		conn->nrq++;
-		if (conn->qp == QP_ERR)
+		/* rxe does not look at receives that are posted to a broken queue pair. */
+		if (conn->qp == QP_ERR && !conn->is_pair)
 			flush_recvs(conn);
 		else if (conn->peer)
 			run_queue(conn->peer);
@@ -1912,6 +2024,167 @@ int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *
 	if (ret)
 		free(recv);
 	return ret;
+}
+
+int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge)
+{
+	return post_recv(conn, wr_id, sge, 1);
+}
+
+/* --- pairs ----------------------------------------------------------------------------
+ */
+
+static bool are_same(struct mrf_vpair_name a, struct mrf_vpair_name b)
+{
+	return a.qpn == b.qpn && a.psn == b.psn;
+}
+
+/* No number is like another one soon, and each is the same whenever the test runs. */
+static uint32_t some_psn(uint32_t qpn)
+{
+	return qpn * 2654435761u >> 8;
+}
+
+/* That of a connection which is no more, or will be none. */
+static int conn_refuses(const struct mrf_vconn *conn, enum fake_call call)
+{
+	int ret = conn->cm->denied ? -FI_EACCES : ordered(call);
+
+	if (ret)
+		return ret;
+	return conn->state == CONNECTED ? 0 : -FI_ECONNRESET;
+}
+
+static struct mrf_vpair *pair_new(struct mrf_vconn *conn, const struct mrf_vpair_attr *attr)
+{
+	struct mrf_vpair *pair = calloc(1, sizeof(*pair));
+
+	if (!pair)
+		return NULL;
+	pair->end.cm = conn->cm;
+	pair->end.is_pair = true;
+	pair->end.qp = QP_INIT;
+	pair->end.qpn = ++f.last_qpn;
+	pair->end.attr = (struct mrf_vqp_attr){ .pd = attr->pd,
+						.send_cq = attr->send_cq,
+						.recv_cq = attr->recv_cq,
+						.send_depth = attr->send_depth,
+						.recv_depth = attr->recv_depth,
+						.send_sge = attr->send_sge,
+						.max_inline = attr->max_inline };
+	mrf_list_init(&pair->end.sq);
+	mrf_list_init(&pair->end.rq);
+	pair->recv_sge = attr->recv_sge;
+	pair->name = (struct mrf_vpair_name){ pair->end.qpn, some_psn(pair->end.qpn) };
+	mrf_list_add_tail(&pair->node, &f.pairs);
+	f.live[FAKE_VPAIR_OPEN]++;
+	return pair;
+}
+
+int mrf_vpair_open(struct mrf_vconn *conn, const struct mrf_vpair_attr *attr,
+		   struct mrf_vpair **out)
+{
+	struct mrf_vpair *pair = NULL;
+	int ret;
+
+	if (attr->send_sge > MAX_SGE || attr->recv_sge > MAX_SGE || attr->max_inline > MAX_INLINE)
+		return -FI_EINVAL;
+	enter();
+	ret = conn_refuses(conn, FAKE_VPAIR_OPEN);
+	if (!ret) {
+		pair = pair_new(conn, attr);
+		ret = pair ? 0 : -FI_ENOMEM;
+	}
+	leave();
+	if (!ret)
+		*out = pair;
+	return ret;
+}
+
+struct mrf_vpair_name mrf_vpair_name(const struct mrf_vpair *pair)
+{
+	return pair->name;
+}
+
+static struct mrf_vpair *pair_at(uint32_t qpn)
+{
+	mrf_list_each (node, &f.pairs) {
+		struct mrf_vpair *pair = mrf_list_entry(node, struct mrf_vpair, node);
+
+		if (pair->name.qpn == qpn && pair->end.qp != QP_DEAD)
+			return pair;
+	}
+	return NULL;
+}
+
+/* Each end is connected to the other; if not, what is sent waits, as between other names. */
+static void join(struct mrf_vpair *pair)
+{
+	struct mrf_vpair *other = pair_at(pair->other.qpn);
+
+	pair->end.unanswered = !other;
+	if (!other || !are_same(pair->other, other->name) || !are_same(other->other, pair->name))
+		return;
+	pair->end.peer = &other->end;
+	other->end.peer = &pair->end;
+	run_queue(&other->end);
+}
+
+int mrf_vpair_connect(struct mrf_vpair *pair, struct mrf_vconn *conn,
+		      const struct mrf_vpair_name *other)
+{
+	int ret;
+
+	enter();
+	ret = conn_refuses(conn, FAKE_VPAIR_CONNECT);
+	if (!ret && pair->end.qp != QP_INIT)
+		ret = -FI_EINVAL;
+	if (!ret) {
+		pair->other = *other;
+		pair->end.qp = QP_RTS;
+		join(pair);
+	}
+	leave();
+	return ret;
+}
+
+/* Without a completion. What the other end sends and has sent is not acknowledged any more. */
+static void pair_end(struct mrf_vpair *pair)
+{
+	qp_drop(&pair->end);
+	pair->end.peer = NULL;
+	mrf_list_each (node, &f.pairs) {
+		struct mrf_vconn *end = &mrf_list_entry(node, struct mrf_vpair, node)->end;
+
+		if (mrf_list_entry(node, struct mrf_vpair, node)->other.qpn != pair->name.qpn)
+			continue;
+		end->peer = NULL;
+		end->unanswered = true;
+		run_queue(end);
+	}
+}
+
+void mrf_vpair_close(struct mrf_vpair *pair)
+{
+	mrf_slow_call();
+	enter();
+	pair_end(pair);
+	mrf_list_del(&pair->node);
+	f.live[FAKE_VPAIR_OPEN]--;
+	leave();
+	free(pair);
+}
+
+int mrf_vpair_send(struct mrf_vpair *pair, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+		   bool is_inline)
+{
+	return mrf_vconn_send(&pair->end, wr_id, sge, nsge, is_inline);
+}
+
+int mrf_vpair_recv(struct mrf_vpair *pair, uint64_t wr_id, struct mrf_sge *sge, int nsge)
+{
+	return (unsigned)nsge > pair->recv_sge ? -FI_EINVAL
+					       : post_recv(&pair->end, wr_id, sge, nsge);
 }
 
 /* --- shared receives ------------------------------------------------------------------
@@ -1985,7 +2258,7 @@ static void run_users(const struct mrf_vsrq *srq)
 
 int mrf_vsrq_post(struct mrf_vsrq *srq, uint64_t wr_id, struct mrf_sge *sge)
 {
-	struct recv *recv = recv_new(wr_id, sge);
+	struct recv *recv = recv_new(wr_id, sge, 1);
 	int ret;
 
 	if (!recv)
@@ -2439,6 +2712,12 @@ void fake_kill(struct mrf_vcm *cm)
 		part(conn);
 		conn->state = GONE;
 		qp_drop(conn);
+	}
+	mrf_list_each (node, &f.pairs) {
+		struct mrf_vpair *pair = mrf_list_entry(node, struct mrf_vpair, node);
+
+		if (pair->end.cm == cm)
+			pair_end(pair);
 	}
 	leave();
 }

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "verbs/vloop.h"
+#include "verbs/vpair.h"
 #include "verbs/vqp.h"
 #include "verbs/vsrq.h"
 
@@ -48,6 +49,10 @@ enum fake_call {
 	FAKE_POST_RECV,
 	FAKE_VLOOP_OPEN,
 	FAKE_VLOOP_RUN,
+	FAKE_VPAIR_OPEN,
+	FAKE_VPAIR_CONNECT,
+	FAKE_VPAIR_SEND,
+	FAKE_VPAIR_RECV,
 	FAKE_CALLS
 };
 
@@ -75,7 +80,7 @@ struct fake_fabric {
 			     everything that was in flight with it, done or not */
 	bool loses_recvs;    /* as 6.12: a shared receive that was begun never completes */
 	/*
-	 * Looks at every SEND, from whichever side, may change it (in place, *len <= 512)
+	 * Looks at every SEND of a connection, from whichever side, may change it (in place, *len <= 512)
 	 * and decides its fate. from_target: sent by the side that accepted. Runs under
 	 * the lock: it must call nothing of the fabric. May be NULL.
 	 */
@@ -111,7 +116,7 @@ struct fake_fabric {
 	unsigned loops;	      /* work requests of loops carried out */
 	unsigned retries;     /* work requests that were sent again */
 	bool retries_unknown; /* ... and nobody tells (to be set) */
-	unsigned asks;	      /* SENDs carried out that did not come from a target */
+	unsigned asks;	      /* SENDs of connections carried out that did not come from a target */
 	unsigned stops;	      /* queue pairs of targets that were asked how far they came */
 };
 
@@ -159,8 +164,10 @@ unsigned fake_forgotten(void);
 void fake_break(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
 /* The same for what an initiator sends over a line (ep/model/line.h), probes too. */
 void fake_break_frame(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
+/* The same for SENDs of pairs (verbs/vpair.h), as soon as there is a receive for them. */
+void fake_break_pair(unsigned nth, unsigned times, enum mrf_wc_status status, bool ran);
 /*
- * The nth SEND from now on that is not inline breaks off behind its first packet, because its local
+ * The nth SEND of a connection from now on that is not inline breaks off behind its first packet, because its local
  * buffer is gone: it
  * completes with LOCAL, and its queue pair is broken. The receive that it has begun to fill comes
  * back FLUSHED when the queue pair at the other end is put into error; but see loses_recvs. (A SEND
@@ -189,6 +196,8 @@ void fake_hold(bool hold);
 void fake_hold_all(bool hold);
 /* What initiators send over lines stays; what comes back goes on. */
 void fake_hold_frames(bool hold);
+/* What is sent over pairs stays. */
+void fake_hold_pairs(bool hold);
 /* The next arming of a completion queue carries out one of those held for it, just after.
  */
 void fake_run_on_arm(void);

@@ -41,9 +41,9 @@ tests_func_f_fair_LDADD = $(func_libs)
 func_programs += tests/func/changes
 tests_func_changes_SOURCES = tests/func/changes.c
 tests_func_changes_LDADD = libmrfab.la
-# The cases of tests/unit/t_srq.c on a device: lib/verbs alone, which the library does not export.
+# The cases of tests/unit/t_srq.c and t_pair.c on a device: lib/verbs alone, which the library does not export.
 func_programs += tests/func/srq
-tests_func_srq_SOURCES = tests/func/srq.c tests/func/lines.h
+tests_func_srq_SOURCES = tests/func/srq.c tests/func/lines.h tests/func/pairs.h
 tests_func_srq_LDADD = libmrfab-internal.la $(VERBS_LIBS) $(NL_LIBS)
 func_programs += tests/func/f_main
 tests_func_f_main_SOURCES = tests/func/f_main.c $(func_harness)

@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared receives, and connections without rights, on a real device:
+ * Shared receives, connections without rights, and pairs, on a real device:
  *
  *	scripts/with-rxe --kernel 6.1 -- build/main/tests/func/srq
  *
- * The cases are those of tests/unit/t_srq.c, which runs them on the fake fabric. Prints "ok NAME"
- * or "not ok NAME: why".
+ * The cases are those of tests/unit/t_srq.c and t_pair.c, which run them on the fake fabric. Prints
+ * "ok NAME" or "not ok NAME: why".
  */
 #include <stdlib.h>
-#include "lines.h"
+#include "pairs.h"
 
-static bool run(const struct line_case *one)
+static bool joined(void)
 {
-	bool ok = lines_open() && one->run();
+	return ends_open() && pairs_open();
+}
 
-	lines_close();
+static const struct group {
+	const struct line_case *cases;
+	unsigned count;
+	bool (*open)(void);
+	void (*close)(void);
+} groups[] = {
+	{ line_cases, MRF_ARRAY_SIZE(line_cases), lines_open, lines_close },
+	{ pair_cases, MRF_ARRAY_SIZE(pair_cases), joined, pairs_close },
+	{ end_cases, MRF_ARRAY_SIZE(end_cases), ends_open, pairs_close },
+};
+
+static bool run(const struct group *group, const struct line_case *one)
+{
+	bool ok = group->open() && one->run();
+
+	group->close();
 	if (ok)
 		printf("ok %s\n", one->name);
 	else
@@ -25,11 +41,12 @@ static bool run(const struct line_case *one)
 
 int main(void)
 {
-	const unsigned count = MRF_ARRAY_SIZE(line_cases);
-	unsigned failed = 0;
+	unsigned count = 0, failed = 0;
 
-	for (unsigned i = 0; i < count; i++)
-		failed += !run(&line_cases[i]);
+	for (size_t g = 0; g < MRF_ARRAY_SIZE(groups); g++) {
+		for (unsigned i = 0; i < groups[g].count; i++, count++)
+			failed += !run(&groups[g], &groups[g].cases[i]);
+	}
 	printf("srq: %u passed, %u failed, 0 skipped\n", count - failed, failed);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -47,6 +47,7 @@ unit_programs += \
 	tests/unit/t_short \
 	tests/unit/t_short_msg \
 	tests/unit/t_srq \
+	tests/unit/t_pair \
 	tests/unit/t_msg \
 	tests/unit/t_tagged \
 	tests/unit/t_msg_again \
@@ -150,6 +151,9 @@ tests_unit_t_short_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_vconn_post,--wrap=mrf_
 tests_unit_t_srq_SOURCES = tests/unit/t_srq.c tests/func/lines.h \
 	tests/fake/fake_fabric.c tests/fake/fake_fabric.h tests/unit/unit.h
 tests_unit_t_srq_LDADD = $(UNIT_LDADD)
+tests_unit_t_pair_SOURCES = tests/unit/t_pair.c tests/func/pairs.h tests/func/lines.h \
+	tests/fake/fake_fabric.c tests/fake/fake_fabric.h tests/unit/unit.h
+tests_unit_t_pair_LDADD = $(UNIT_LDADD)
 tests_unit_t_swap_SOURCES = tests/unit/t_swap.c $(EP_FIXTURE)
 tests_unit_t_swap_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_ask_SOURCES = tests/unit/t_ask.c $(EP_FIXTURE)

@@ -54,7 +54,8 @@ int mrf_vpair_connect(struct mrf_vpair *pair, struct mrf_vconn *conn,
 		      const struct mrf_vpair_name *other);
 /*
  * When this returns, the device reads and writes nothing for the pair any more. Completions that
- * were there before can be polled still; others never come.
+ * were there before can be polled still; others never come. At the other end, SENDs that have not
+ * completed, and later ones, end in MRF_WC_TIMEOUT after the retries of the connection.
  */
 void mrf_vpair_close(struct mrf_vpair *pair);
 

@@ -2164,6 +2164,23 @@ static void pair_end(struct mrf_vpair *pair)
 	}
 }
 
+/* All of the process at the same time: between them nothing times out. */
+static void kill_pairs(const struct mrf_vcm *cm)
+{
+	mrf_list_each (node, &f.pairs) {
+		struct mrf_vpair *pair = mrf_list_entry(node, struct mrf_vpair, node);
+
+		if (pair->end.cm == cm)
+			qp_drop(&pair->end);
+	}
+	mrf_list_each (node, &f.pairs) {
+		struct mrf_vpair *pair = mrf_list_entry(node, struct mrf_vpair, node);
+
+		if (pair->end.cm == cm)
+			pair_end(pair);
+	}
+}
+
 void mrf_vpair_close(struct mrf_vpair *pair)
 {
 	mrf_slow_call();
@@ -2713,12 +2730,7 @@ void fake_kill(struct mrf_vcm *cm)
 		conn->state = GONE;
 		qp_drop(conn);
 	}
-	mrf_list_each (node, &f.pairs) {
-		struct mrf_vpair *pair = mrf_list_entry(node, struct mrf_vpair, node);
-
-		if (pair->end.cm == cm)
-			pair_end(pair);
-	}
+	kill_pairs(cm);
 	leave();
 }
 

@@ -6,7 +6,8 @@
  * iova), rights and protection domains are checked, an access of no bytes is not; a
  * refusal breaks the queue pairs of both ends; what waits on a broken one is flushed, but
  * not shared receives (verbs/vsrq.h); sends and immediate data wait for a RECV; private data
- * comes padded with zeros.
+ * comes padded with zeros. What is sent over a pair (verbs/vpair.h) whose other end is broken or gone
+ * times out at once.
  * Whatever can run does so within the call that posts it, unless it is held.
  *
  * It counts what is alive, remembers the accesses that were carried out, and fails on

@@ -188,6 +188,10 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	(void)qp;
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		fake_verbs.access = attr->qp_access_flags;
+	if (mask & IBV_QP_DEST_QPN)
+		fake_verbs.other = (struct fake_end){ attr->dest_qp_num, attr->rq_psn };
+	if (mask & IBV_QP_SQ_PSN)
+		fake_verbs.sq_psn = attr->sq_psn;
 	return fake_verbs_goes_on(FAKE_MODIFY_QP) ? 0 : errno;
 }
 
@@ -352,6 +356,10 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask
 	(void)id;
 	attr->qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER;
+	if (attr->qp_state == IBV_QPS_RTR)
+		*mask |= IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (attr->qp_state == IBV_QPS_RTS)
+		*mask |= IBV_QP_SQ_PSN;
 	return answer(FAKE_INIT_QP_ATTR);
 }
 

@@ -81,8 +81,13 @@ struct fake_verbs {
 	unsigned live_mrs;
 	unsigned live_queues; /* of fake_qp.c: completion channels, queues, queue pairs */
 	unsigned access;      /* what the queue pair that was changed last lets its peer do */
-	unsigned max_mr;      /* registering more fails with ENOMEM; may be lowered */
-	size_t max_bytes;     /* registering more in all does, too; 0: no limit */
+	/* The same: whose packets it takes, and the number of the first; of its own packets. */
+	struct fake_end {
+		uint32_t qpn, psn;
+	} other;
+	uint32_t sq_psn;
+	unsigned max_mr;  /* registering more fails with ENOMEM; may be lowered */
+	size_t max_bytes; /* registering more in all does, too; 0: no limit */
 	size_t live_bytes;
 	uint32_t next_key;	      /* lkey, and rkey with a remote right; may be set */
 	struct fake_mr last;	      /* copy of the last successful registration */

@@ -114,7 +114,7 @@ tests_unit_t_mr_state_LDFLAGS = $(MR_WRAP)
 tests_unit_t_verbs_faults_SOURCES = tests/unit/t_verbs_faults.c tests/unit/fail_alloc.h \
 	tests/fake/fake_qp.c $(FAKE_VERBS)
 tests_unit_t_verbs_faults_LDADD = $(UNIT_LDADD)
-tests_unit_t_verbs_faults_LDFLAGS = $(MR_WRAP),--wrap=aligned_alloc
+tests_unit_t_verbs_faults_LDFLAGS = $(MR_WRAP),--wrap=aligned_alloc,--wrap=mrf_random
 tests_unit_t_vmr_SOURCES = tests/unit/t_vmr.c $(FAKE_VERBS)
 tests_unit_t_vmr_LDADD = $(UNIT_LDADD)
 # One that carries work requests out, and completes them when it is told to.

@@ -14,11 +14,22 @@
 #include "base/param.h"
 #include "verbs/verbs_int.h"
 #include "verbs/vloop.h"
+#include "verbs/vpair.h"
 #include "verbs/vqp.h"
 #include "verbs/vsrq.h"
 #include "../fake/fake_verbs.h"
 #include "fail_alloc.h"
 #include "unit.h"
+
+bool __real_mrf_random(void *buf, size_t len);
+bool __wrap_mrf_random(void *buf, size_t len);
+
+static bool no_random;
+
+bool __wrap_mrf_random(void *buf, size_t len)
+{
+	return !no_random && __real_mrf_random(buf, len);
+}
 
 static struct sockaddr_in addr;
 static uint64_t bytes[2];
@@ -31,6 +42,7 @@ static struct {
 	struct mrf_vcm *cm;
 	struct mrf_vsrq *srq;
 	struct mrf_vconn *listener, *to, *from, *line;
+	struct mrf_vpair *pair;
 	struct mrf_vloop *loop;
 } all;
 
@@ -148,6 +160,38 @@ static int take_in_line(void)
 	if (!ret && (fake_verbs.access || all.line->id->qp))
 		abort();
 	return ret;
+}
+
+static int open_pair(struct mrf_vpair **pair)
+{
+	const struct mrf_vpair_attr attr = { .pd = all.pd,
+					     .send_cq = all.cq,
+					     .recv_cq = all.cq,
+					     .send_depth = 4,
+					     .recv_depth = 4,
+					     .send_sge = 2,
+					     .recv_sge = 2 };
+
+	fake_verbs.access = 1;
+	return mrf_vpair_open(all.from, &attr, pair);
+}
+
+/* Beside a connection whose peer has rights; the peer has none by the pair. */
+static int join_pair(void)
+{
+	const struct mrf_vpair_name other = { .qpn = 79, .psn = 0xabcdef };
+	struct mrf_sge sge[2] = { { (uintptr_t)bytes, 8, all.mr.lkey } };
+	int ret = open_pair(&all.pair);
+
+	if (!ret)
+		ret = mrf_vpair_connect(all.pair, all.from, &other);
+	if (!ret &&
+	    (fake_verbs.access || fake_verbs.other.qpn != 79 || fake_verbs.other.psn != 0xabcdef ||
+	     fake_verbs.sq_psn != mrf_vpair_name(all.pair).psn))
+		abort();
+	if (!ret)
+		ret = mrf_vpair_recv(all.pair, 1, sge, 2);
+	return ret ? ret : mrf_vpair_send(all.pair, 2, sge, 2, false);
 }
 
 static int turn_away(void)
@@ -287,9 +331,9 @@ END_TEST
 
 static int use_all(void)
 {
-	static int (*const step[])(void) = { open_device, listen_there, connect_to,
-					     take_in,	  take_in_line, turn_away,
-					     transfer,	  run_loop,	hear };
+	static int (*const step[])(void) = { open_device,  listen_there, connect_to, take_in,
+					     take_in_line, join_pair,	 turn_away,  transfer,
+					     run_loop,	   hear };
 	int ret = 0;
 
 	memset(&all, 0, sizeof(all));
@@ -313,6 +357,8 @@ static int close_all(void)
 
 	if (all.loop)
 		mrf_vloop_close(all.loop);
+	if (all.pair)
+		mrf_vpair_close(all.pair);
 	close_conn(all.from);
 	close_conn(all.line);
 	close_conn(all.to);
@@ -477,6 +523,32 @@ START_TEST(verbs_failure_without_a_reason_is_no_success)
 }
 END_TEST
 
+/* Numbers of 24 bits of 256 pairs: each bit is set in some, and not in others. */
+START_TEST(pair_begins_with_a_random_packet)
+{
+	uint32_t set = 0, clear = 0;
+	struct mrf_vpair *pair = NULL;
+
+	ck_assert_int_eq(use_all(), 0);
+	for (int i = 0; i < 256; i++) {
+		ck_assert_int_eq(open_pair(&pair), 0);
+		set |= mrf_vpair_name(pair).psn;
+		clear |= ~mrf_vpair_name(pair).psn;
+		ck_assert_uint_eq(mrf_vpair_name(pair).qpn, 77);
+		mrf_vpair_close(pair);
+	}
+	ck_assert_uint_eq(set, 0xffffff);
+	ck_assert_uint_eq(clear, 0xffffffff);
+	no_random = true;
+	pair = NULL;
+	ck_assert_int_eq(open_pair(&pair), -FI_EIO);
+	ck_assert_ptr_null(pair);
+	no_random = false;
+	ck_assert_int_eq(close_all(), 0);
+	ck_assert_uint_eq(fake_verbs_live(), 0);
+}
+END_TEST
+
 START_TEST(verbs_each_allocation_may_fail)
 {
 	int n, ret = -1;
@@ -503,6 +575,7 @@ static TCase *tcase_faults(void)
 	tcase_add_loop_test(tc, verbs_each_call_may_fail_once, 0, 3);
 	tcase_add_test(tc, verbs_failure_without_a_reason_is_no_success);
 	tcase_add_test(tc, verbs_each_allocation_may_fail);
+	tcase_add_test(tc, pair_begins_with_a_random_packet);
 	tcase_add_test(tc, what_a_device_tells_is_named_with_what_it_is_of);
 	tcase_add_test(tc, what_the_kernel_does_not_say_any_more_is_no_missing_route);
 	return tc;

@@ -196,6 +196,19 @@ static int take_copied(struct mrf_buf *buf, const struct mrf_local_req *req,
 	return ret ? explain_local(req, ret) : 0;
 }
 
+/* The same for any number of bytes. */
+static int take_copied_whole(struct mrf_buf *buf, const struct mrf_local_req *req,
+			     struct mrf_local *local, uint64_t *covered)
+{
+	int ret = mrf_local_check(buf, req, NULL, MRF_LOCAL_MISSING);
+
+	if (ret)
+		return ret;
+	*covered = req->total;
+	ret = mrf_local_copy(buf, req, local);
+	return ret ? explain_local(req, ret) : 0;
+}
+
 /* *covered: how many bytes are held. 1: there are too many buffers to register at a time. */
 static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
 			  struct mrf_local *local, uint64_t *covered)
@@ -207,15 +220,18 @@ static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
 	/* A few bytes of a message go in one piece with its head. */
 	if (req->whole && (req->total <= MRF_LIMIT_INJECT || mrf_unlikely(!few)))
 		return take_copied(buf, req, local, covered);
+	if (mrf_unlikely(req->together && !few))
+		return take_copied_whole(buf, req, local, covered);
 	/* Injected bytes are copied before the call returns, and need no registration. */
 	if (!req->inject && (strict || (req->desc && few)))
 		ret = mrf_local_desc_use(buf, req, local, strict, covered);
-	if (ret < 0 || (!ret && (!req->whole || *covered == req->total)))
+	if (ret < 0 || (!ret && ((!req->whole && !req->together) || *covered == req->total)))
 		return ret;
 	local->nsge = local->ndesc = 0;
 	/* Their regions have more segments than are held. */
 	if (mrf_unlikely(!ret))
-		return take_copied(buf, req, local, covered);
+		return req->whole ? take_copied(buf, req, local, covered)
+				  : take_copied_whole(buf, req, local, covered);
 	if (mrf_unlikely(req->late))
 		return 1;
 	*covered = req->total;

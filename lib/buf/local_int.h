@@ -26,6 +26,9 @@ int mrf_local_desc_use(const struct mrf_buf *buf, const struct mrf_local_req *re
  */
 int mrf_local_pin(const struct mrf_buf *buf, const struct mrf_local_req *req,
 		  struct mrf_local *local);
+/* Copies any number of buffers to be read to memory that is registered; likewise. */
+int mrf_local_copy(const struct mrf_buf *buf, const struct mrf_local_req *req,
+		   struct mrf_local *local);
 /* Fast, without registrations (local->temp). Harmless if nothing is pinned. */
 void mrf_local_unpin(struct mrf_local *local);
 

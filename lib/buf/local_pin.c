@@ -90,8 +90,8 @@ static int use_temp(const struct mrf_buf *buf, const struct mrf_local_req *req,
  * shared mapping. The kernel makes the copy: where a load would end in a SIGSEGV, it returns an
  * error.
  */
-static int use_copy(const struct mrf_buf *buf, const struct mrf_local_req *req,
-		    struct mrf_local *local)
+int mrf_local_copy(const struct mrf_buf *buf, const struct mrf_local_req *req,
+		   struct mrf_local *local)
 {
 	struct iovec to = { .iov_len = req->total };
 	int ret = -FI_ENOMEM;
@@ -153,7 +153,7 @@ int mrf_local_pin(const struct mrf_buf *buf, const struct mrf_local_req *req,
 	if (ret == 1)
 		ret = use_temp(buf, req, local);
 	if (ret == -FI_EFAULT && !req->arrives)
-		ret = use_copy(buf, req, local);
+		ret = mrf_local_copy(buf, req, local);
 	return ret;
 }
 

@@ -76,6 +76,14 @@
 /* Frames that a sender may have on the way: at first, and if it uses them up. */
 #define MRF_WINDOW_FIRST 8
 #define MRF_WINDOW_MAX 64
+/* Parts of long messages that a target has asked for on a line, and not received. */
+#define MRF_GRANTS 8
+/* ... and how many times it asks before the kernel has acknowledged that. */
+#define MRF_GRANTS_SENT 3
+/* The longest part of a message that is asked for at a time. */
+#define MRF_GRANT_BYTES (1ul << 20)
+/* Long messages of a sender that are received at a time: their buffers are pinned. */
+#define MRF_PULLS 8
 /* A line over which nothing comes for so long is silent (ep/msg/silent.h). */
 #define MRF_SILENT_MS 1000
 /* A sender that has broken the protocol gets no other line for so long. */

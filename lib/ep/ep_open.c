@@ -10,6 +10,7 @@
 #include "ep/eps.h"
 #include "ep/link/greet.h"
 #include "ep/ep_ops.h"
+#include "ep/msg/intake.h"
 #include "ep/msg/lines.h"
 #include "ep/rx/cut.h"
 #include "ep/short.h"
@@ -196,6 +197,7 @@ static int ep_close(struct fid *fid)
 	mrf_atomic_cells_free(ep);
 	mrf_buf_fini(&ep->buf);
 	mrf_idmap_fini(&ep->conns);
+	mrf_idmap_fini(&ep->bulks);
 	mrf_idmap_fini(&ep->tickets);
 	free(ep->peers[MRF_CONN_ACCESS].of);
 	free(ep->peers[MRF_CONN_LINE].of);
@@ -285,6 +287,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	mrf_list_init(&ep->passive);
 	mrf_list_init(&ep->of_agent);
 	mrf_idmap_init(&ep->conns);
+	mrf_idmap_init(&ep->bulks);
 	mrf_idmap_init(&ep->tickets);
 	mrf_lock_init(&ep->setup, MRF_RANK_SETUP);
 	mrf_lock_init(&ep->lock, MRF_RANK_EP);
@@ -388,6 +391,7 @@ static int cannot(int ret)
 static const struct mrf_inbox_calls inbox_calls = {
 	.heard = mrf_note_heard_locked,
 	.told = mrf_note_told_locked,
+	.grant = mrf_intake_grant_locked,
 	.cut = mrf_passive_cut,
 };
 

@@ -14,6 +14,7 @@
 #include "ep/msg/duty.h"
 #include "ep/msg/lost.h"
 #include "ep/msg/farewell.h"
+#include "ep/msg/pull.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/requests.h"
 #include "ep/rx/target.h"
@@ -241,8 +242,10 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 			return MRF_AGENT_LATER;
 	}
 	mrf_atomic_loop_close(ep);
-	if (ep->lines)
+	if (ep->lines) {
 		mrf_duty_end(ep->lines);
+		mrf_pull_end(ep->lines);
+	}
 	if (ep->inbox) {
 		mrf_lost_stop(ep->inbox);
 		mrf_agent_unkick(ep->agent, &ep->inbox->kick);

@@ -9,6 +9,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep_name.c \
 	lib/ep/eps.c \
 	lib/ep/eps.h \
+	lib/ep/link/bulk.c \
+	lib/ep/link/bulk.h \
 	lib/ep/link/conn.c \
 	lib/ep/link/conn.h \
 	lib/ep/link/greet.c \
@@ -42,6 +44,10 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/msg/farewell.h \
 	lib/ep/msg/inbox.c \
 	lib/ep/msg/inbox.h \
+	lib/ep/msg/grant.c \
+	lib/ep/msg/grant.h \
+	lib/ep/msg/intake.c \
+	lib/ep/msg/intake.h \
 	lib/ep/msg/label.c \
 	lib/ep/msg/label.h \
 	lib/ep/msg/lines.c \
@@ -53,6 +59,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/msg/message.h \
 	lib/ep/msg/peek.c \
 	lib/ep/msg/peek.h \
+	lib/ep/msg/pull.c \
+	lib/ep/msg/pull.h \
 	lib/ep/msg/recv.c \
 	lib/ep/msg/recv.h \
 	lib/ep/msg/reverse.c \
@@ -118,10 +126,15 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/rma_op.h \
 	lib/ep/tx/rpc.c \
 	lib/ep/tx/rpc.h \
+	lib/ep/tx/offered.c \
+	lib/ep/tx/offered.h \
+	lib/ep/tx/offer_op.c \
+	lib/ep/tx/offer_op.h \
 	lib/ep/tx/outlet.c \
 	lib/ep/tx/outlet.h \
 	lib/ep/tx/note.c \
 	lib/ep/tx/note.h \
+	lib/ep/tx/send_frame.h \
 	lib/ep/tx/send_op.c \
 	lib/ep/tx/send_op.h \
 	lib/ep/tx/service.c \

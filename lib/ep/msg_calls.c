@@ -15,6 +15,7 @@
 #include "ep/msg/recv.h"
 #include "ep/msg_calls.h"
 #include "ep/send_short.h"
+#include "ep/tx/offer_op.h"
 #include "ep/tx/send_op.h"
 #include "mr/desc.h"
 
@@ -62,12 +63,10 @@ static int check_send_length(const char *call, uint64_t flags, size_t len)
 {
 	int ret = mrf_check_injected(call, flags, len);
 
-	if (!ret && len > MRF_SEND_MAX)
+	if (!ret && len > MRF_LIMIT_MSG_SIZE)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4072,
-				  "%s: %zu bytes: messages of more than %d bytes are not offered "
-				  "yet; max_msg_size is larger because it is that of reads and "
-				  "writes, too",
-				  call, len, MRF_SEND_MAX);
+				  "%s: %zu bytes: a message has at most max_msg_size, %zu", call,
+				  len, MRF_LIMIT_MSG_SIZE);
 	return ret;
 }
 
@@ -86,19 +85,22 @@ static int check_no_device(struct mrf_ep *ep, const char *call, const struct iov
 ssize_t mrf_msg_submit_send(struct fid_ep *fid, const char *call, struct mrf_req *req)
 {
 	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
+	size_t len = 0;
 	int ret = check_way(ep, FI_SEND, call);
 
 	if (!ret)
 		ret = check_send_flags(call, req->flags);
 	if (!ret)
 		ret = mrf_check_iov(call, req->iov, req->count);
-	if (!ret)
-		ret = check_send_length(call, req->flags, mrf_iov_total(req->iov, req->count));
+	if (!ret) {
+		len = mrf_iov_total(req->iov, req->count);
+		ret = check_send_length(call, req->flags, len);
+	}
 	if (!ret)
 		ret = check_no_device(ep, call, req->iov, req->desc, req->count);
 	if (ret)
 		return ret;
-	req->type = &mrf_op_send;
+	req->type = len > MRF_SEND_MAX ? &mrf_op_offer : &mrf_op_send;
 	return mrf_send_submit(ep, req);
 }
 

@@ -31,13 +31,18 @@ enum { TAG_EVENT, TAG_CM, TAG_CQ, TAG_DEVICE, TAG_LAST };
 
 /* --- owners of work requests ------------------------------------------------------------- */
 
+uint64_t mrf_agent_new_id(struct mrf_agent *agent)
+{
+	return ++agent->last_id;
+}
+
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want)
 {
 	int ret = mrf_agent_cq_take(agent, want, &owner->cq);
 
 	if (ret)
 		return ret;
-	owner->id = ++agent->last_id;
+	owner->id = mrf_agent_new_id(agent);
 	ret = mrf_idmap_insert(&agent->owners, owner->id, owner);
 	if (ret)
 		owner->cq->used -= want;

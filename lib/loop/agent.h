@@ -148,6 +148,8 @@ struct mrf_agent {
  * many, and no other can be made.
  */
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want);
+/* Another id of the same kind, for work requests that complete elsewhere. */
+uint64_t mrf_agent_new_id(struct mrf_agent *agent);
 /*
  * The owner's queue pair is gone. At most `had` of its completions may still be in the queue
  * and occupy room there.

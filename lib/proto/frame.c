@@ -16,9 +16,17 @@ int mrf_frame_type(const uint8_t *buf, size_t len)
 {
 	int type = mrf_msg_type(buf, len);
 
-	if (type < 0)
+	switch (type) {
+	case MRF_FRAME_MESSAGE:
+	case MRF_FRAME_OFFER:
+	case MRF_FRAME_GRANT:
+	case MRF_FRAME_NOTE:
+	case MRF_FRAME_ASK:
+	case MRF_FRAME_PROBE:
 		return type;
-	return type >= MRF_FRAME_MESSAGE && type <= MRF_FRAME_PROBE ? type : -FI_EINVAL;
+	default:
+		return type < 0 ? type : -FI_EINVAL;
+	}
 }
 
 /* --- messages and offers ------------------------------------------------------------ */
@@ -83,20 +91,24 @@ int mrf_frame_message_decode(const uint8_t *buf, size_t len, struct mrf_frame_me
 	return 0;
 }
 
-/* flags: of the frame, for which the first of the two words has 8 bits to spare. */
-static void put_bulk(uint8_t *buf, const struct mrf_frame_bulk *bulk, uint32_t flags)
+static void put_bulk(uint8_t *buf, const struct mrf_frame_bulk *bulk)
 {
-	put32(buf, bulk->qp | flags << 24);
+	put32(buf, bulk->qp);
 	put32(buf + 4, bulk->qp ? bulk->psn : 0);
 }
 
 static struct mrf_frame_bulk get_bulk(const uint8_t *buf)
 {
-	struct mrf_frame_bulk bulk = { .qp = get32(buf) & LOW24, .psn = get32(buf + 4) };
+	struct mrf_frame_bulk bulk = { .qp = get32(buf), .psn = get32(buf + 4) };
 
 	if (!bulk.qp)
 		bulk.psn = 0;
 	return bulk;
+}
+
+static bool bulk_ok(const struct mrf_frame_bulk *bulk)
+{
+	return bulk->qp <= LOW24 && bulk->psn <= LOW24;
 }
 
 size_t mrf_frame_offer_encode(const struct mrf_frame_offer *offer, uint8_t *buf)
@@ -108,7 +120,9 @@ size_t mrf_frame_offer_encode(const struct mrf_frame_offer *offer, uint8_t *buf)
 	put_fields(&offer->message, buf);
 	put64(buf + 24, offer->message.flags & MRF_FRAME_CQ_DATA ? offer->message.cq_data : 0);
 	put64(buf + 32, offer->length);
-	put_bulk(buf + 40, &offer->bulk, 0);
+	put_bulk(buf + 40, &offer->bulk);
+	put32(buf + 48, offer->piece);
+	put32(buf + 52, 0);
 	if (longer)
 		put64(buf + MRF_FRAME_OFFER_LEN, offer->message.ticket);
 	return len;
@@ -124,13 +138,14 @@ int mrf_frame_offer_decode(const uint8_t *buf, size_t len, struct mrf_frame_offe
 	get_fields(buf, &got.message);
 	got.length = get64(buf + 32);
 	got.bulk = get_bulk(buf + 40);
+	got.piece = get32(buf + 48);
 	if (got.message.flags & MRF_FRAME_TAKEN) {
 		if (get16(buf + 2) < MRF_FRAME_OFFER_MAX)
 			return -FI_EINVAL;
 		got.message.ticket = get64(buf + MRF_FRAME_OFFER_LEN);
 	}
-	if (!flags_ok(got.message.flags, MESSAGE_FLAGS) || get32(buf + 40) > LOW24 ||
-	    got.length > MRF_FRAME_MAX_LENGTH || got.bulk.psn > LOW24)
+	if (!flags_ok(got.message.flags, MESSAGE_FLAGS) || !bulk_ok(&got.bulk) ||
+	    got.length > MRF_FRAME_MAX_LENGTH)
 		return -FI_EINVAL;
 	*offer = got;
 	return 0;
@@ -141,18 +156,20 @@ int mrf_frame_offer_decode(const uint8_t *buf, size_t len, struct mrf_frame_offe
 size_t mrf_frame_grant_encode(const struct mrf_frame_grant *grant, uint8_t *buf)
 {
 	put_head(buf, MRF_FRAME_GRANT, MRF_FRAME_GRANT_LEN);
-	put32(buf + 4, grant->length);
+	put32(buf + 4, grant->flags);
 	put64(buf + 8, grant->number);
 	put64(buf + 16, grant->offset);
-	put_bulk(buf + 24, &grant->bulk, grant->flags);
+	put32(buf + 24, grant->length);
+	put_bulk(buf + 28, &grant->bulk);
 	return MRF_FRAME_GRANT_LEN;
 }
 
 static bool grant_ok(const struct mrf_frame_grant *grant)
 {
-	if (!flags_ok(grant->flags, MRF_FRAME_REFUSED) || grant->bulk.psn > LOW24)
+	if (!flags_ok(grant->flags, MRF_FRAME_REFUSED | MRF_FRAME_WAITS) || !bulk_ok(&grant->bulk))
 		return false;
-	if (grant->flags & MRF_FRAME_REFUSED && grant->length)
+	if (grant->flags == (MRF_FRAME_REFUSED | MRF_FRAME_WAITS) ||
+	    (grant->flags && grant->length))
 		return false;
 	return grant->offset <= MRF_FRAME_MAX_LENGTH &&
 	       grant->length <= MRF_FRAME_MAX_LENGTH - grant->offset;
@@ -165,11 +182,11 @@ int mrf_frame_grant_decode(const uint8_t *buf, size_t len, struct mrf_frame_gran
 
 	if (ret)
 		return ret;
-	got.flags = get32(buf + 24) >> 24;
-	got.length = get32(buf + 4);
+	got.flags = get32(buf + 4);
 	got.number = get64(buf + 8);
 	got.offset = get64(buf + 16);
-	got.bulk = get_bulk(buf + 24);
+	got.length = get32(buf + 24);
+	got.bulk = get_bulk(buf + 28);
 	if (!grant_ok(&got))
 		return -FI_EINVAL;
 	*grant = got;
@@ -199,45 +216,31 @@ int mrf_frame_note_decode(const uint8_t *buf, size_t len, struct mrf_frame_note 
 	return 0;
 }
 
-/* --- what the initiator says of an offer -------------------------------------------- */
+/* --- what the initiator asks about -------------------------------------------------- */
 
-static size_t put_number(enum mrf_frame_type type, uint64_t number, uint8_t *buf)
+size_t mrf_frame_ask_encode(const struct mrf_frame_ask *ask, uint8_t *buf)
 {
-	put_head(buf, type, MRF_FRAME_WITHDRAW_LEN);
-	put64(buf + 4, number);
-	return MRF_FRAME_WITHDRAW_LEN;
+	put_head(buf, MRF_FRAME_ASK, MRF_FRAME_ASK_LEN);
+	put32(buf + 4, ask->flags);
+	put64(buf + 8, ask->number);
+	put_bulk(buf + 16, &ask->bulk);
+	return MRF_FRAME_ASK_LEN;
 }
 
-static int get_number(enum mrf_frame_type type, const uint8_t *buf, size_t len, uint64_t *number)
+int mrf_frame_ask_decode(const uint8_t *buf, size_t len, struct mrf_frame_ask *ask)
 {
-	int ret = check_message(buf, len, type, MRF_FRAME_WITHDRAW_LEN);
+	int ret = check_message(buf, len, MRF_FRAME_ASK, MRF_FRAME_ASK_LEN);
+	struct mrf_frame_ask got;
 
 	if (ret)
 		return ret;
-	*number = get64(buf + 4);
+	got.flags = get32(buf + 4);
+	got.number = get64(buf + 8);
+	got.bulk = get_bulk(buf + 16);
+	if (!flags_ok(got.flags, MRF_FRAME_LAST) || !bulk_ok(&got.bulk))
+		return -FI_EINVAL;
+	*ask = got;
 	return 0;
-}
-
-_Static_assert(MRF_FRAME_WITHDRAW_LEN == MRF_FRAME_ASK_LEN, "they have the same form");
-
-size_t mrf_frame_withdraw_encode(uint64_t number, uint8_t *buf)
-{
-	return put_number(MRF_FRAME_WITHDRAW, number, buf);
-}
-
-int mrf_frame_withdraw_decode(const uint8_t *buf, size_t len, uint64_t *number)
-{
-	return get_number(MRF_FRAME_WITHDRAW, buf, len, number);
-}
-
-size_t mrf_frame_ask_encode(uint64_t number, uint8_t *buf)
-{
-	return put_number(MRF_FRAME_ASK, number, buf);
-}
-
-int mrf_frame_ask_decode(const uint8_t *buf, size_t len, uint64_t *number)
-{
-	return get_number(MRF_FRAME_ASK, buf, len, number);
 }
 
 size_t mrf_frame_probe_encode(uint8_t *buf)

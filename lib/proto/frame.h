@@ -10,16 +10,19 @@
  *	14 message   24 to 40   initiator  4 flags, 8 number, 12 taken, 16 tag; CQ data
  *	                                   (8 bytes) and the ticket of taken (8), if
  *	                                   they are flagged; then data
- *	15 offer     48 or 56   initiator  the same with 24 CQ data in any case,
+ *	15 offer     56 or 64   initiator  the same with 24 CQ data in any case,
  *	                                   32 length, 40 bulk queue pair, 44 its PSN,
- *	                                   48 the ticket of taken, if it is flagged
- *	16 grant     32         target     4 length, 8 number of the offer, 16 offset,
- *	                                   24 bulk queue pair; its upper byte: flags,
- *	                                   28 its PSN
+ *	                                   48 piece, 56 the ticket of taken, if it is
+ *	                                   flagged
+ *	16 grant     36         target     4 flags, 8 number of the offer, 16 offset,
+ *	                                   24 length, 28 bulk queue pair, 32 its PSN
  *	17 note      16         target     4 flags, 8 taken, 12 window
- *	18 withdraw  12         initiator  4 number of the offer
- *	19 ask       12         initiator  4 number of the offer
- *	20 probe     4          initiator  (not numbered, and outside the window)
+ *	19 ask       24         initiator  4 flags, 8 number of the offer, 16 bulk
+ *	                                   queue pair, 20 its PSN
+ *	20 probe     4          initiator
+ *
+ * Questions and probes are not numbered, and outside the window; one question is on the way
+ * at a time.
  *
  * The length that a message states ends where its data begin: these may be longer than 16
  * bits can say, and end where the SEND ends. A later version may put fields before them.
@@ -39,12 +42,11 @@
 
 #define MRF_FRAME_MESSAGE_LEN 24
 #define MRF_FRAME_MESSAGE_MAX 40 /* with all that is flagged; the message's data not counted */
-#define MRF_FRAME_OFFER_LEN 48
-#define MRF_FRAME_OFFER_MAX 56
-#define MRF_FRAME_GRANT_LEN 32
+#define MRF_FRAME_OFFER_LEN 56
+#define MRF_FRAME_OFFER_MAX 64
+#define MRF_FRAME_GRANT_LEN 36
 #define MRF_FRAME_NOTE_LEN 16
-#define MRF_FRAME_WITHDRAW_LEN 12
-#define MRF_FRAME_ASK_LEN 12
+#define MRF_FRAME_ASK_LEN 24
 #define MRF_FRAME_PROBE_LEN 4
 /* What a target sends, and the initiator's receives have room for. */
 #define MRF_FRAME_MAX_BACK 64
@@ -60,7 +62,6 @@ enum mrf_frame_type {
 	MRF_FRAME_OFFER = 15,
 	MRF_FRAME_GRANT = 16,
 	MRF_FRAME_NOTE = 17,
-	MRF_FRAME_WITHDRAW = 18,
 	MRF_FRAME_ASK = 19,
 	MRF_FRAME_PROBE = 20
 };
@@ -101,19 +102,36 @@ struct mrf_frame_bulk {
 struct mrf_frame_offer {
 	struct mrf_frame_message message; /* without data */
 	uint64_t length;
+	uint32_t piece;		    /* no grant may be for more bytes; 0: for any number */
 	struct mrf_frame_bulk bulk; /* the initiator's */
 };
 
-/* Its receiver will never have it: it is closing. The length is 0. */
+/* The target will never have it: it is closing, or has no room. The length is 0. */
 #define MRF_FRAME_REFUSED (1u << 0)
+/* Of an offer that was asked about: it waits still. The length is 0. */
+#define MRF_FRAME_WAITS (1u << 1)
 
 /* "Send these bytes of the message": a receive for exactly them is posted. */
 struct mrf_frame_grant {
-	uint32_t flags;	 /* MRF_FRAME_REFUSED; there are no others */
-	uint32_t length; /* 0: all has been received that will be */
+	uint32_t flags;	 /* MRF_FRAME_REFUSED or MRF_FRAME_WAITS; there are no others */
 	uint64_t number; /* of the offer */
 	uint64_t offset;
+	uint32_t length;	    /* 0 without flags: all has been received that will be */
 	struct mrf_frame_bulk bulk; /* the target's */
+};
+
+/* From this number on, no offer is asked about: there is no answer. */
+#define MRF_FRAME_LAST (1u << 0)
+
+/*
+ * After a line has been lost: how does this offer stand? The initiator asks about all that it waits
+ * for, in the order of their numbers, so that the target knows which ones it has given up. A grant
+ * answers.
+ */
+struct mrf_frame_ask {
+	uint32_t flags; /* MRF_FRAME_LAST; there are no others */
+	uint64_t number;
+	struct mrf_frame_bulk bulk; /* the initiator's */
 };
 
 /* Offers only: a message with its data would find no room. */
@@ -133,8 +151,7 @@ size_t mrf_frame_message_encode(const struct mrf_frame_message *message, uint8_t
 size_t mrf_frame_offer_encode(const struct mrf_frame_offer *offer, uint8_t *buf);
 size_t mrf_frame_grant_encode(const struct mrf_frame_grant *grant, uint8_t *buf);
 size_t mrf_frame_note_encode(const struct mrf_frame_note *note, uint8_t *buf);
-size_t mrf_frame_withdraw_encode(uint64_t number, uint8_t *buf);
-size_t mrf_frame_ask_encode(uint64_t number, uint8_t *buf);
+size_t mrf_frame_ask_encode(const struct mrf_frame_ask *ask, uint8_t *buf);
 size_t mrf_frame_probe_encode(uint8_t *buf);
 
 /*
@@ -150,8 +167,7 @@ int mrf_frame_message_decode(const uint8_t *buf, size_t len, struct mrf_frame_me
 int mrf_frame_offer_decode(const uint8_t *buf, size_t len, struct mrf_frame_offer *offer);
 int mrf_frame_grant_decode(const uint8_t *buf, size_t len, struct mrf_frame_grant *grant);
 int mrf_frame_note_decode(const uint8_t *buf, size_t len, struct mrf_frame_note *note);
-int mrf_frame_withdraw_decode(const uint8_t *buf, size_t len, uint64_t *number);
-int mrf_frame_ask_decode(const uint8_t *buf, size_t len, uint64_t *number);
+int mrf_frame_ask_decode(const uint8_t *buf, size_t len, struct mrf_frame_ask *ask);
 
 /* --- bare messages ------------------------------------------------------------------ */
 

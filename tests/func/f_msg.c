@@ -90,6 +90,61 @@ CASE(messages_come_back)
 
 IN_MODES(MODES_TWO | MODE(MODE_EVERYTHING))
 
+#define LONG (16u << 20)
+
+static const size_t long_sizes[] = { MAX + 1, 100000, 1u << 20, (1u << 20) + 1, 4u << 20, 3000000 };
+
+static void long_ones_arrive(struct env *e, bool posted)
+{
+	struct peer *p = target(e);
+	struct buf *b = buf(e, LONG, 1);
+	size_t off = BUF_GUARD;
+
+	peer_alloc(p, 0, LONG, 2);
+	for (unsigned i = 0; i < 6; i++) {
+		struct msg_part m = part(e, b, off, long_sizes[i]);
+
+		if (posted)
+			peer_recv(p, 0, off, m.len, 1);
+		must_ok((int)msg_send(me(e), &m));
+		if (!posted)
+			peer_recv(p, 0, off, m.len, 1);
+		fab_wait_ok(me(e), 1);
+		peer_got(p, m.len);
+		peer_want(p, 0, off, m.len, 1, off);
+		off += m.len;
+	}
+	peer_same(p, 0);
+	buf_same(b);
+}
+
+CASE(long_messages_arrive)
+{
+	long_ones_arrive(e, true);
+}
+
+CASE(long_messages_wait_for_their_receives)
+{
+	long_ones_arrive(e, false);
+}
+
+CASE(many_long_messages_are_on_the_way)
+{
+	struct peer *p = target(e);
+	struct buf *b = buf(e, LONG, 1);
+	struct msg_part m = part(e, b, BUF_GUARD, 100000);
+
+	peer_alloc(p, 0, LONG, 2);
+	peer_recv(p, 0, BUF_GUARD, m.len, 150);
+	for (unsigned i = 0; i < 150; i++, m.off += m.len)
+		must_ok((int)msg_send(me(e), &m));
+	fab_wait_ok(me(e), 150);
+	for (unsigned i = 0; i < 150; i++)
+		peer_got(p, m.len);
+	peer_want(p, 0, BUF_GUARD, 150 * m.len, 1, BUF_GUARD);
+	peer_same(p, 0);
+}
+
 /* The peer's application does nothing meanwhile: its agent gives the window back. */
 CASE(many_wait_for_their_receives)
 {

@@ -43,7 +43,10 @@ tests_fuzz_fuzz_frame_CFLAGS = $(AM_CFLAGS) -fsanitize=fuzzer,address,undefined
 tests_fuzz_fuzz_frame_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer,address,undefined
 EXTRA_DIST += \
 	tests/fuzz/corpus-frame/ask \
+	tests/fuzz/corpus-frame/ask-last \
+	tests/fuzz/corpus-frame/ask-psn-25-bits \
 	tests/fuzz/corpus-frame/ask-truncated \
+	tests/fuzz/corpus-frame/ask-unknown-flag \
 	tests/fuzz/corpus-frame/bare \
 	tests/fuzz/corpus-frame/bare-cq-data \
 	tests/fuzz/corpus-frame/grant \
@@ -51,6 +54,7 @@ EXTRA_DIST += \
 	tests/fuzz/corpus-frame/grant-refused \
 	tests/fuzz/corpus-frame/grant-refused-with-bytes \
 	tests/fuzz/corpus-frame/grant-unknown-flag \
+	tests/fuzz/corpus-frame/grant-waits \
 	tests/fuzz/corpus-frame/grant-wraps \
 	tests/fuzz/corpus-frame/message \
 	tests/fuzz/corpus-frame/message-as-offer \
@@ -69,10 +73,9 @@ EXTRA_DIST += \
 	tests/fuzz/corpus-frame/offer \
 	tests/fuzz/corpus-frame/offer-most \
 	tests/fuzz/corpus-frame/offer-no-bulk \
+	tests/fuzz/corpus-frame/offer-piece \
 	tests/fuzz/corpus-frame/offer-qp-25-bits \
 	tests/fuzz/corpus-frame/offer-says-short \
 	tests/fuzz/corpus-frame/offer-wraps \
 	tests/fuzz/corpus-frame/other-version \
-	tests/fuzz/corpus-frame/probe-as-note \
-	tests/fuzz/corpus-frame/withdraw \
-	tests/fuzz/corpus-frame/withdraw-as-ask
+	tests/fuzz/corpus-frame/probe-as-note

@@ -285,7 +285,8 @@ static ssize_t do_send(struct mail *mail, struct fid_ep *ep, const struct mail_a
 	uint8_t *buf = buffer_of(mail, x.op);
 	ssize_t rc;
 
-	for (uint32_t i = 0; i < ask->len; i++)
+	/* One that is refused is longer than the memory. */
+	for (uint32_t i = 0; i < ask->len && i < ROOM; i++)
 		buf[i] = byte_of(ask->seed, i);
 	begin(x.op);
 	rc = ask->tagged ? call_tsend(ep, &x) : call_send(ep, &x);

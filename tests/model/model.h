@@ -42,12 +42,13 @@
 #define HAND EPS       /* the thread's own, with which it also reaches its peer's memory */
 #define MATE (EPS + 1) /* its peer's */
 #define SENDERS (EPS + 2)
-#define ANYBODY SENDERS /* as the source of a receive */
-#define RECEIVES 12	/* of an endpoint */
-#define WAITING 40	/* messages at an endpoint that no receive has taken */
-#define SENDS 16	/* of a thread, or its peer, that may not have ended yet */
-#define BURST 14	/* calls of one step; more than a new line may have under way */
-#define MESSAGE_MAX 16384u
+#define ANYBODY SENDERS		 /* as the source of a receive */
+#define RECEIVES 12		 /* of an endpoint */
+#define WAITING 40		 /* messages at an endpoint that no receive has taken */
+#define SENDS 16		 /* of a thread, or its peer, that may not have ended yet */
+#define BURST 14		 /* calls of one step; more than a new line may have under way */
+#define MESSAGE_MAX 16384u	 /* of those that it sends; longer ones end later, */
+#define MESSAGE_LIMIT (1u << 30) /* but not those that are refused */
 #define INJECTED_MAX 256u
 
 /*

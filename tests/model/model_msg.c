@@ -112,7 +112,7 @@ void want_send(const struct actor *a, const struct step *step, struct want *want
 {
 	bool injected = is_injected(step);
 
-	if (step->len[0] > (injected ? INJECTED_MAX : MESSAGE_MAX))
+	if (step->len[0] > (injected ? INJECTED_MAX : MESSAGE_LIMIT))
 		want_add(want, -FI_EMSGSIZE);
 	if (step->fault == NO_PEER)
 		want_add(want, -FI_EADDRNOTAVAIL);

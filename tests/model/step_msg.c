@@ -36,7 +36,11 @@ static uint32_t length_make(struct actor *a)
 
 	if (one_in(a, 10))
 		return 0;
-	return one_in(a, 6) ? max + below(a, 2) : below(a, max + 1);
+	if (one_in(a, 6))
+		max = max == MESSAGE_MAX && below(a, 2) ? MESSAGE_LIMIT + 1 : max + below(a, 2);
+	else
+		max = below(a, max + 1);
+	return max > MESSAGE_MAX ? MESSAGE_LIMIT + 1 : max;
 }
 
 static uint8_t count_make(struct actor *a)

@@ -56,6 +56,7 @@ unit_programs += \
 	tests/unit/t_reverse \
 	tests/unit/t_cold \
 	tests/unit/t_delivery \
+	tests/unit/t_long \
 	tests/unit/t_multi \
 	tests/unit/t_name \
 	tests/unit/t_notes \
@@ -123,6 +124,8 @@ tests_unit_t_cold_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_cold_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_writev,--wrap=mrf_eps_remove
 tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c $(EP_FIXTURE)
 tests_unit_t_delivery_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_long_SOURCES = tests/unit/t_long.c $(EP_FIXTURE)
+tests_unit_t_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_multi_SOURCES = tests/unit/t_multi.c $(EP_FIXTURE)
 tests_unit_t_multi_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_multi_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc

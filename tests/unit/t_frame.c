@@ -23,23 +23,26 @@ static const struct mrf_frame_grant grant = { .length = 0x01020304,
 static const struct mrf_frame_note note = { .flags = MRF_FRAME_OFFERS_ONLY,
 					    .taken = 0x01020304,
 					    .window = 0x11121314 };
-static const uint64_t number = 0x0102030405060708ull;
+static const struct mrf_frame_ask ask = { .flags = MRF_FRAME_LAST,
+					  .number = 0x0102030405060708ull,
+					  .bulk = { .qp = 0x111213, .psn = 0x212223 } };
 
 static struct mrf_frame_offer sample_offer(void)
 {
 	return (struct mrf_frame_offer){ .message = message,
 					 .length = 0x0102030405060708ull,
+					 .piece = 0x31323334,
 					 .bulk = { .qp = 0x111213, .psn = 0x212223 } };
 }
 
 /* --- one of each -------------------------------------------------------------------- */
 
-enum { MESSAGE, CQ_DATA, OFFER, GRANT, NOTE, WITHDRAW, ASK, PROBE, KINDS };
+enum { MESSAGE, CQ_DATA, OFFER, GRANT, NOTE, ASK, PROBE, KINDS };
 
 static const struct {
 	int type;
 	size_t len;
-	uint8_t bytes[56];
+	uint8_t bytes[64];
 } golden[KINDS] = {
 	[MESSAGE] = { 14, 32, { 14,   V,    32,	  0,	0x1d, 0,    0,	  0,	0x14, 0x13, 0x12,
 				0x11, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33,
@@ -48,20 +51,21 @@ static const struct {
 				0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35,
 				0x34, 0x33, 0x32, 0x31, 0x48, 0x47, 0x46, 0x45, 0x44, 0x43,
 				0x42, 0x41, 0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51 } },
-	[OFFER] = { 15, 56, { 15,   V,	  56,	0,    0x1f, 0,	  0,	0,    0x14, 0x13,
-			      0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35,
-			      0x34, 0x33, 0x32, 0x31, 0x48, 0x47, 0x46, 0x45, 0x44, 0x43,
-			      0x42, 0x41, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
-			      0x13, 0x12, 0x11, 0,    0x23, 0x22, 0x21, 0,    0x58, 0x57,
-			      0x56, 0x55, 0x54, 0x53, 0x52, 0x51 } },
-	[GRANT] = { 16, 32, { 16,   V,	  32,	0,    0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16,
-			      0x15, 0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23,
-			      0x22, 0x21, 0x33, 0x32, 0x31, 0,	  0x43, 0x42, 0x41, 0 } },
+	[OFFER] = { 15, 64, { 15,   V,	  64,	0,    0x1f, 0,	  0,	0,    0x14, 0x13, 0x12,
+			      0x11, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33,
+			      0x32, 0x31, 0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41, 0x08,
+			      0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 0x13, 0x12, 0x11, 0,
+			      0x23, 0x22, 0x21, 0,    0x34, 0x33, 0x32, 0x31, 0,    0,	  0,
+			      0,    0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51 } },
+	[GRANT] = { 16, 36, { 16,   V,	  36,	0,    0,    0,	  0,	0,    0x18,
+			      0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x28, 0x27,
+			      0x26, 0x25, 0x24, 0x23, 0x22, 0x21, 0x04, 0x03, 0x02,
+			      0x01, 0x33, 0x32, 0x31, 0,    0x43, 0x42, 0x41, 0 } },
 	[NOTE] = { 17,
 		   16,
 		   { 17, V, 16, 0, 1, 0, 0, 0, 0x04, 0x03, 0x02, 0x01, 0x14, 0x13, 0x12, 0x11 } },
-	[WITHDRAW] = { 18, 12, { 18, V, 12, 0, 8, 7, 6, 5, 4, 3, 2, 1 } },
-	[ASK] = { 19, 12, { 19, V, 12, 0, 8, 7, 6, 5, 4, 3, 2, 1 } },
+	[ASK] = { 19, 24, { 19, V, 24, 0, 1,	0,    0,    0, 8,    7,	   6,	 5,
+			    4,	3, 2,  1, 0x13, 0x12, 0x11, 0, 0x23, 0x22, 0x21, 0 } },
 	[PROBE] = { 20, 4, { 20, V, 4, 0 } },
 };
 
@@ -82,10 +86,8 @@ static size_t encode(int kind, uint8_t *buf)
 		return mrf_frame_grant_encode(&grant, buf);
 	case NOTE:
 		return mrf_frame_note_encode(&note, buf);
-	case WITHDRAW:
-		return mrf_frame_withdraw_encode(number, buf);
 	case ASK:
-		return mrf_frame_ask_encode(number, buf);
+		return mrf_frame_ask_encode(&ask, buf);
 	default:
 		return mrf_frame_probe_encode(buf);
 	}
@@ -97,7 +99,7 @@ union frame {
 	struct mrf_frame_offer offer;
 	struct mrf_frame_grant grant;
 	struct mrf_frame_note note;
-	uint64_t number;
+	struct mrf_frame_ask ask;
 	uint8_t bytes[128];
 };
 
@@ -113,10 +115,8 @@ static int decode(int kind, const uint8_t *buf, size_t len, union frame *out)
 		return mrf_frame_grant_decode(buf, len, &out->grant);
 	case NOTE:
 		return mrf_frame_note_decode(buf, len, &out->note);
-	case WITHDRAW:
-		return mrf_frame_withdraw_decode(buf, len, &out->number);
 	case ASK:
-		return mrf_frame_ask_decode(buf, len, &out->number);
+		return mrf_frame_ask_decode(buf, len, &out->ask);
 	default:
 		return mrf_frame_type(buf, len) == MRF_FRAME_PROBE ? 0 : -FI_EINVAL;
 	}
@@ -148,7 +148,7 @@ static void must_refuse(int kind, const uint8_t *bytes, size_t len, int err)
 
 START_TEST(frame_has_these_bytes_and_sets_each_of_them)
 {
-	uint8_t buf[64];
+	uint8_t buf[65];
 	int fill;
 
 	for (fill = 0; fill < 2; fill++) {
@@ -164,7 +164,7 @@ END_TEST
 /* A longer one is of a later version: its head may have more fields. */
 START_TEST(frame_is_refused_at_every_shorter_length)
 {
-	uint8_t buf[64] = { 0 };
+	uint8_t buf[65] = { 0 };
 	union frame out;
 	size_t len = golden[_i].len, cut;
 
@@ -206,14 +206,14 @@ START_TEST(frame_of_another_type_or_version_is_refused)
 END_TEST
 
 /* A line and a connection for accesses have no types in common. */
-START_TEST(types_of_frames_are_14_to_20)
+START_TEST(types_of_frames_are_14_to_20_without_18)
 {
 	uint8_t buf[4] = { 0, V, 4, 0 };
 	int type, frame;
 
 	for (type = 0; type < 256; type++) {
 		buf[0] = (uint8_t)type;
-		frame = type >= 14 && type <= 20;
+		frame = type >= 14 && type <= 20 && type != 18;
 		ck_assert_int_eq(mrf_frame_type(buf, 4), frame ? type : -FI_EINVAL);
 		ck_assert_int_eq(mrf_request_kind((enum mrf_msg_type)type) && frame, 0);
 	}
@@ -252,10 +252,11 @@ START_TEST(message_and_offer_survive_the_round_trip_with_any_flags)
 		ck_assert_ptr_eq(out.data, buf + head);
 		ck_assert_uint_eq(out.data_len, extra);
 	}
-	ck_assert_uint_eq(mrf_frame_offer_encode(&offer, buf), 48 + ticket);
-	ck_assert_int_eq(mrf_frame_offer_decode(buf, 48 + ticket, &got), 0);
+	ck_assert_uint_eq(mrf_frame_offer_encode(&offer, buf), 56 + ticket);
+	ck_assert_int_eq(mrf_frame_offer_decode(buf, 56 + ticket, &got), 0);
 	must_be(&got.message, in.flags);
 	ck_assert_uint_eq(got.length, offer.length);
+	ck_assert_uint_eq(got.piece, offer.piece);
 	ck_assert(got.bulk.qp == offer.bulk.qp && got.bulk.psn == offer.bulk.psn);
 	ck_assert(!got.message.data && !got.message.data_len);
 }
@@ -266,7 +267,7 @@ START_TEST(fields_without_their_flags_are_zeros)
 {
 	struct mrf_frame_message in = message, out;
 	struct mrf_frame_offer offer = sample_offer(), got;
-	uint8_t buf[48], zeros[20] = { 0 };
+	uint8_t buf[56], zeros[20] = { 0 };
 
 	in.flags = offer.message.flags = 0;
 	offer.bulk.qp = 0;
@@ -280,7 +281,7 @@ START_TEST(fields_without_their_flags_are_zeros)
 	ck_assert_mem_eq(buf + 40, zeros, 8);
 	memset(buf + 12, 0xff, 20);
 	memset(buf + 44, 0xff, 4);
-	ck_assert_int_eq(mrf_frame_offer_decode(buf, 48, &got), 0);
+	ck_assert_int_eq(mrf_frame_offer_decode(buf, 56, &got), 0);
 	must_be(&got.message, 0);
 	ck_assert(!got.bulk.qp && !got.bulk.psn);
 }
@@ -312,11 +313,11 @@ START_TEST(grant_note_and_numbers_survive_the_round_trip)
 	uint8_t buf[64];
 	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 4; i++) {
 		in.length = i ? 0 : grant.length;
-		in.flags = i == 2 ? MRF_FRAME_REFUSED : 0;
+		in.flags = i == 2 ? MRF_FRAME_REFUSED : i == 3 ? MRF_FRAME_WAITS : 0;
 		mrf_frame_grant_encode(&in, buf);
-		ck_assert_int_eq(decode(GRANT, buf, 32, &out), 0);
+		ck_assert_int_eq(decode(GRANT, buf, 36, &out), 0);
 		ck_assert(out.grant.flags == in.flags && out.grant.length == in.length &&
 			  out.grant.number == in.number && out.grant.offset == in.offset &&
 			  out.grant.bulk.qp == in.bulk.qp && out.grant.bulk.psn == in.bulk.psn);
@@ -325,25 +326,26 @@ START_TEST(grant_note_and_numbers_survive_the_round_trip)
 	ck_assert_int_eq(decode(NOTE, buf, 16, &out), 0);
 	ck_assert(out.note.flags == note.flags && out.note.taken == note.taken &&
 		  out.note.window == note.window);
-	for (i = WITHDRAW; i <= ASK; i++) {
-		encode(i, buf);
-		ck_assert_int_eq(decode(i, buf, 12, &out), 0);
-		ck_assert_uint_eq(out.number, number);
-	}
+	encode(ASK, buf);
+	ck_assert_int_eq(decode(ASK, buf, 24, &out), 0);
+	ck_assert(out.ask.flags == ask.flags && out.ask.number == ask.number &&
+		  out.ask.bulk.qp == ask.bulk.qp && out.ask.bulk.psn == ask.bulk.psn);
 }
 END_TEST
 
 /* --- what is refused ---------------------------------------------------------------- */
 
-/* Each flag that is none: of a message, an offer, a grant and a note. */
+/* Each flag that is none: of a message, an offer, a grant, a note and a question. */
 START_TEST(unknown_flags_are_refused)
 {
 	static const struct {
 		int kind;
 		unsigned at, from, to; /* bits of a byte at which the flags begin */
-	} flags[] = {
-		{ MESSAGE, 4, 5, 32 }, { OFFER, 4, 5, 32 }, { GRANT, 27, 1, 8 }, { NOTE, 4, 1, 32 }
-	};
+	} flags[] = { { MESSAGE, 4, 5, 32 },
+		      { OFFER, 4, 5, 32 },
+		      { GRANT, 4, 2, 32 },
+		      { NOTE, 4, 1, 32 },
+		      { ASK, 4, 1, 32 } };
 	uint8_t buf[64];
 	unsigned bit;
 
@@ -370,20 +372,20 @@ START_TEST(lengths_that_wrap_are_refused)
 		offer.length = lengths[i];
 		mrf_frame_offer_encode(&offer, buf);
 		if (lengths[i] > most)
-			must_refuse(OFFER, buf, 56, FI_EINVAL);
+			must_refuse(OFFER, buf, 64, FI_EINVAL);
 		else
-			ck_assert_int_eq(decode(OFFER, buf, 56, &out), 0);
+			ck_assert_int_eq(decode(OFFER, buf, 64, &out), 0);
 	}
 	for (in.length = 0; in.length <= UINT32_MAX / 2; in.length = in.length * 2 + 1) {
 		in.offset = most - in.length;
 		mrf_frame_grant_encode(&in, buf);
-		ck_assert_int_eq(decode(GRANT, buf, 32, &out), 0);
+		ck_assert_int_eq(decode(GRANT, buf, 36, &out), 0);
 		in.offset++;
 		mrf_frame_grant_encode(&in, buf);
-		must_refuse(GRANT, buf, 32, FI_EINVAL);
+		must_refuse(GRANT, buf, 36, FI_EINVAL);
 		in.offset = UINT64_MAX - in.length / 2;
 		mrf_frame_grant_encode(&in, buf);
-		must_refuse(GRANT, buf, 32, FI_EINVAL);
+		must_refuse(GRANT, buf, 36, FI_EINVAL);
 	}
 }
 END_TEST
@@ -394,13 +396,22 @@ START_TEST(numbers_of_queue_pairs_and_packets_have_24_bits)
 
 	encode(OFFER, buf);
 	buf[43] = 1;
-	must_refuse(OFFER, buf, 56, FI_EINVAL);
+	must_refuse(OFFER, buf, 64, FI_EINVAL);
 	encode(OFFER, buf);
 	buf[47] = 1;
-	must_refuse(OFFER, buf, 56, FI_EINVAL);
+	must_refuse(OFFER, buf, 64, FI_EINVAL);
 	encode(GRANT, buf);
 	buf[31] = 1;
-	must_refuse(GRANT, buf, 32, FI_EINVAL);
+	must_refuse(GRANT, buf, 36, FI_EINVAL);
+	encode(GRANT, buf);
+	buf[35] = 1;
+	must_refuse(GRANT, buf, 36, FI_EINVAL);
+	encode(ASK, buf);
+	buf[19] = 1;
+	must_refuse(ASK, buf, 24, FI_EINVAL);
+	encode(ASK, buf);
+	buf[23] = 1;
+	must_refuse(ASK, buf, 24, FI_EINVAL);
 }
 END_TEST
 
@@ -409,8 +420,11 @@ START_TEST(refusal_that_grants_bytes_is_refused)
 	uint8_t buf[64];
 
 	encode(GRANT, buf);
-	buf[27] = MRF_FRAME_REFUSED;
-	must_refuse(GRANT, buf, 32, FI_EINVAL);
+	buf[4] = MRF_FRAME_REFUSED;
+	must_refuse(GRANT, buf, 36, FI_EINVAL);
+	encode(GRANT, buf);
+	buf[4] = MRF_FRAME_WAITS;
+	must_refuse(GRANT, buf, 36, FI_EINVAL);
 }
 END_TEST
 
@@ -465,13 +479,13 @@ static TCase *tcase_frames(void)
 	tcase_add_loop_test(tcase, frame_has_these_bytes_and_sets_each_of_them, 0, KINDS);
 	tcase_add_loop_test(tcase, frame_is_refused_at_every_shorter_length, 0, KINDS);
 	tcase_add_loop_test(tcase, frame_of_another_type_or_version_is_refused, 0, KINDS);
-	tcase_add_test(tcase, types_of_frames_are_14_to_20);
+	tcase_add_test(tcase, types_of_frames_are_14_to_20_without_18);
 	tcase_add_loop_test(tcase, message_and_offer_survive_the_round_trip_with_any_flags, 0,
 			    ALL_FLAGS + 1);
 	tcase_add_test(tcase, fields_without_their_flags_are_zeros);
 	tcase_add_test(tcase, data_begin_where_the_head_says);
 	tcase_add_test(tcase, grant_note_and_numbers_survive_the_round_trip);
-	tcase_add_loop_test(tcase, unknown_flags_are_refused, 0, 4);
+	tcase_add_loop_test(tcase, unknown_flags_are_refused, 0, 5);
 	tcase_add_test(tcase, lengths_that_wrap_are_refused);
 	tcase_add_test(tcase, numbers_of_queue_pairs_and_packets_have_24_bits);
 	tcase_add_test(tcase, refusal_that_grants_bytes_is_refused);

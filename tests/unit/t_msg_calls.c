@@ -415,6 +415,7 @@ END_TEST
 START_TEST(msg_sends_have_a_greatest_length)
 {
 	struct iovec two[2] = { { buf, MRF_SEND_MAX }, { buf, 0 } };
+	const char *why = "a message has at most max_msg_size, 1073741824";
 
 	open_with(PLAIN);
 	args.iov = two;
@@ -423,14 +424,14 @@ START_TEST(msg_sends_have_a_greatest_length)
 	accepted(SENDV);
 	accepted(SENDMSG);
 	accepted(SENDDATA);
-	two[1].iov_len = 1;
-	refused(SENDV, FI_EMSGSIZE, "MRF-E4072", "16385 bytes: messages of more than 16384");
-	refused(SENDMSG, FI_EMSGSIZE, "MRF-E4072", "max_msg_size is larger");
+	two[1].iov_len = MRF_LIMIT_MSG_SIZE - MRF_SEND_MAX + 1;
+	refused(SENDV, FI_EMSGSIZE, "MRF-E4072", "1073741825 bytes: a message");
+	refused(SENDMSG, FI_EMSGSIZE, "MRF-E4072", why);
 	two[0].iov_len = SIZE_MAX;
-	refused(SEND, FI_EMSGSIZE, "MRF-E4072", "not offered yet");
-	refused(SENDDATA, FI_EMSGSIZE, "MRF-E4072", "not offered yet");
+	refused(SEND, FI_EMSGSIZE, "MRF-E4072", why);
+	refused(SENDDATA, FI_EMSGSIZE, "MRF-E4072", why);
 	/* The sum passes the end of size_t. */
-	refused(SENDV, FI_EMSGSIZE, "MRF-E4072", "not offered yet");
+	refused(SENDV, FI_EMSGSIZE, "MRF-E4072", why);
 	one.iov_len = 0;
 	args.iov = &one;
 	args.count = 1;

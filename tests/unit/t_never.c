@@ -177,7 +177,8 @@ CALL(send_before_enabling, p.b.info->caps = FI_MSG; struct fid_ep * ep;
      int ret = fi_endpoint(p.b.domain, p.b.info, &ep, NULL); ck_assert_int_eq(ret, 0);
      ret = (int)fi_send(ep, "x", 1, NULL, 0, NULL); must_close(&ep->fid); return ret;)
 CALL(receive_at_one_that_sends, return (int)fi_recv(talks, p.dst, 8, NULL, 0, NULL);)
-CALL(send_long_message, return (int)fi_send(talks, long_text, sizeof(long_text), NULL, 0, NULL);)
+CALL(send_long_message,
+     return (int)fi_send(talks, long_text, MRF_LIMIT_MSG_SIZE + 1, NULL, 0, NULL);)
 CALL(inject_long_message, return (int)fi_inject(talks, long_text, 257, 0);)
 CALL(send_to_be_matched, struct fi_msg msg = { .addr = 0 };
      return (int)fi_sendmsg(talks, &msg, FI_MATCH_COMPLETE);)

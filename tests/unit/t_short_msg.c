@@ -418,7 +418,8 @@ START_TEST(too_long_messages_are_refused)
 	more = pages(2 * MAX);
 	mr = node_reg(&a, more, 2 * MAX, FI_SEND, 3);
 	ck_assert_int_eq(fi_inject(a.ep, more, MRF_LIMIT_INJECT + 1, to), -FI_EMSGSIZE);
-	ck_assert_int_eq(fi_send(a.ep, more, MAX + 1, fi_mr_desc(mr), to, NULL), -FI_EMSGSIZE);
+	ck_assert_int_eq(fi_send(a.ep, more, MRF_LIMIT_MSG_SIZE + 1, fi_mr_desc(mr), to, NULL),
+			 -FI_EMSGSIZE);
 	must_close(&mr->fid);
 	close_world();
 }

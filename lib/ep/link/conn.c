@@ -41,18 +41,19 @@ void mrf_conn_probe_locked(struct mrf_conn *conn)
 
 /* What differs between the kinds of connections. */
 static const struct shape {
-	unsigned slots;	  /* receives, */
+	unsigned slots; /* receives, of which so many are posted at first, */
+	unsigned first;
 	size_t slot_size; /* bytes of each, */
 	size_t room;	  /* and of all memory */
 	unsigned sends;
 	unsigned places;   /* in the agent's queue */
 	size_t max_inline; /* bytes */
 } shapes[MRF_CONN_KINDS] = {
-	[MRF_CONN_ACCESS] = { MRF_CONN_SLOTS, MRF_CONN_SLOT_SIZE, MRF_CONN_ROOM, MRF_CONN_RING - 1,
-			      MRF_CONN_SLOTS, MRF_LIMIT_INJECT },
+	[MRF_CONN_ACCESS] = { MRF_CONN_SLOTS, MRF_CONN_SLOTS, MRF_CONN_SLOT_SIZE, MRF_CONN_ROOM,
+			      MRF_CONN_RING - 1, MRF_CONN_SLOTS, MRF_LIMIT_INJECT },
 	/* What comes back completes on the endpoint's own queue (ep/msg/inbox.h). */
-	[MRF_CONN_LINE] = { MRF_LINE_NOTES, MRF_FRAME_MAX_BACK, MRF_LINE_ROOM, MRF_WINDOW_MAX + 1,
-			    0, MRF_LIMIT_INJECT + MRF_FRAME_MESSAGE_MAX },
+	[MRF_CONN_LINE] = { MRF_LINE_BACKS, MRF_LINE_NOTES, MRF_FRAME_MAX_BACK, MRF_LINE_ROOM,
+			    MRF_WINDOW_MAX + 1, 0, MRF_LIMIT_INJECT + MRF_FRAME_MESSAGE_MAX },
 };
 
 static const struct shape *shape_of(const struct mrf_conn *conn)
@@ -104,13 +105,14 @@ static int open_vconn(struct mrf_conn *conn)
 static int take_places(struct mrf_conn *conn)
 {
 	struct mrf_ep *ep = conn->peer->ep;
-	int ret = conn->peer->kind == MRF_CONN_LINE ? mrf_inbox_take_places(ep->inbox) : 0;
+	bool line = conn->peer->kind == MRF_CONN_LINE;
+	int ret = line ? mrf_inbox_take_places(ep->inbox, MRF_LINE_PLACES) : 0;
 
 	if (ret)
 		return ret;
 	ret = mrf_agent_own(ep->agent, &conn->owner, shape_of(conn)->places);
-	if (ret && conn->peer->kind == MRF_CONN_LINE)
-		mrf_inbox_give_places(ep->inbox);
+	if (ret && line)
+		mrf_inbox_give_places(ep->inbox, MRF_LINE_PLACES);
 	return ret;
 }
 
@@ -120,7 +122,7 @@ static void give_places(struct mrf_conn *conn)
 
 	mrf_agent_disown(ep->agent, &conn->owner, shape_of(conn)->places);
 	if (conn->peer->kind == MRF_CONN_LINE)
-		mrf_inbox_give_places(ep->inbox);
+		mrf_inbox_give_places(ep->inbox, MRF_LINE_PLACES);
 }
 
 int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
@@ -352,7 +354,7 @@ static int create_conn_qp(struct mrf_conn *conn)
 	unsigned i;
 	int ret = mrf_vconn_create_qp(conn->vconn, &attr);
 
-	for (i = 0; !ret && i < shape->slots; i++)
+	for (i = 0; !ret && i < shape->first; i++)
 		ret = mrf_conn_post_slot(conn, i);
 	return ret;
 }

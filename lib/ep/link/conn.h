@@ -23,7 +23,7 @@
 #define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REPLY
 #define MRF_CONN_ROOM (MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE + 2 * MRF_PROTO_MAX_REQUEST)
 /* Of a line: its receives, and behind them the heads of the frames that are on the way. */
-#define MRF_LINE_ROOM (MRF_LINE_NOTES * MRF_FRAME_MAX_BACK + MRF_CONN_RING * MRF_FRAME_MESSAGE_MAX)
+#define MRF_LINE_ROOM (MRF_LINE_BACKS * MRF_FRAME_MAX_BACK + MRF_CONN_RING * MRF_FRAME_MESSAGE_MAX)
 
 _Static_assert(MRF_PROTO_MAX_MSG <= MRF_CONN_SLOT_SIZE, "an answer fits");
 
@@ -53,7 +53,7 @@ static inline void mrf_conn_lock(const struct mrf_conn *conn)
  */
 int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 			struct mrf_conn **out);
-/* * Takes the connection down at once. The peer is IDLE. */
+/* * Takes the connection down at once, which has no bulk (any more). The peer is IDLE. */
 void mrf_conn_destroy_locked(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Sets the deadline for the event that the connection waits for, in ms from now. */
@@ -140,7 +140,7 @@ static inline uint8_t *mrf_conn_outgoing(const struct mrf_conn *conn)
 /* Of a line: where the head of the next frame is made. */
 static inline uint8_t *mrf_conn_head(const struct mrf_conn *conn)
 {
-	return conn->slots + MRF_LINE_NOTES * MRF_FRAME_MAX_BACK +
+	return conn->slots + MRF_LINE_BACKS * MRF_FRAME_MAX_BACK +
 	       conn->tail % MRF_CONN_RING * MRF_FRAME_MESSAGE_MAX;
 }
 

@@ -9,8 +9,7 @@
 /* A way to be out fits into its byte, and a byte of op->out is 0 exactly if op is not out that way. */
 _Static_assert(MRF_CONN_RING - 1 <= UINT8_MAX && MRF_REQUESTS <= UINT8_MAX, "counts are bytes");
 _Static_assert(MRF_WC_OK == 0 && MRF_WC_OTHER <= UINT8_MAX, "what is told of a doubt is a byte");
-_Static_assert(offsetof(struct mrf_op, undelivered) <
-		       offsetof(struct mrf_op, out) + sizeof(uint64_t),
+_Static_assert(offsetof(struct mrf_op, offered) < offsetof(struct mrf_op, out) + sizeof(uint64_t),
 	       "all ways are in op->out");
 
 void mrf_account_rewind_locked(struct mrf_op *op)
@@ -65,8 +64,8 @@ void mrf_account_close_locked(const struct mrf_op *op)
 		return;
 	fprintf(stderr,
 		"mrfab: an operation ends that is out: %u work requests, %u replies, "
-		"chore %u, doubt %u, undelivered %u\n",
-		op->inflight, op->awaiting, op->chore, op->doubt, op->undelivered);
+		"chore %u, doubt %u, undelivered %u, offered %u\n",
+		op->inflight, op->awaiting, op->chore, op->doubt, op->undelivered, op->offered);
 	abort();
 }
 
@@ -87,6 +86,11 @@ static void count_locked(const struct mrf_conn *conn, int by)
 
 		if (op)
 			op->awaiting = (uint8_t)(op->awaiting + by);
+	}
+	for (i = conn->bulk ? conn->bulk->head : 0; conn->bulk && i != conn->bulk->tail; i++) {
+		struct mrf_op *op = conn->bulk->posted[i % MRF_GRANTS].op;
+
+		op->inflight = (uint8_t)(op->inflight + by);
 	}
 }
 

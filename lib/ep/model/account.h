@@ -20,6 +20,8 @@
  *		  and may have been done	   there is none		  that is told if not
  *	undelivered  a message is posted that	   the target says that it has	  one
  *		  completes when it is there	   it, or the line is lost
+ *	offered   a message is posted whose	   the target says that it wants  one
+ *		  bytes the target asks for	   no more, or all are done
  *
  * Bytes and packets are counted apart: a work request says how many bytes of the operation are done
  * when it has succeeded (none, if it fills a ring that the peer's agent has yet to copy from), and

@@ -150,6 +150,7 @@ struct mrf_ep {
 	struct mrf_list all_peers; /* struct mrf_peer.node, removed addresses included */
 	struct mrf_idmap tickets;  /* of lines: struct mrf_peer.target.ticket -> struct mrf_peer */
 	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */
+	struct mrf_idmap bulks;	   /* the same, for those of long messages: struct mrf_bulk */
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */
 	/* With FI_MSG (ep/msg/inbox.h); NULL without. */
 	struct mrf_inbox *inbox;

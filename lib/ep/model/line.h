@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/compiler.h"
+#include "contract/budget.h"
 
 /* What a connection carries. */
 enum mrf_conn_kind {
@@ -27,8 +28,12 @@ enum mrf_conn_kind {
 #define MRF_LINE_DATA 16384
 #define MRF_LINE_SLOT (MRF_LINE_DATA + 64)
 
-/* Receives of a line for notes, at its initiator. */
+/*
+ * Receives of a line at its initiator: for notes, and for what a target asks for of long messages. Those
+ * are posted with the first one.
+ */
 #define MRF_LINE_NOTES 4
+#define MRF_LINE_BACKS (MRF_LINE_NOTES + MRF_GRANTS)
 
 struct mrf_inlet;
 
@@ -40,6 +45,12 @@ struct mrf_outlet {
 	uint32_t slot;		   /* bytes of the longest frame */
 	uint32_t kinds;		   /* of messages that it takes: MRF_LINE_* (proto/proto.h) */
 	struct mrf_inlet *reverse; /* the line the other way: ep/msg/reverse.h; NULL: unknown */
+	/* The line is a new one, and its target is asked how offers stand: tx/offer.h. */
+	bool offers;	/* there were some, on lines before */
+	bool asks;	/* there are more to be asked about, */
+	bool asked;	/* and an answer is awaited, */
+	uint64_t ask;	/* about this one, or one that comes after it, */
+	uint64_t begun; /* but not from here on */
 };
 
 /* May another frame be posted? */

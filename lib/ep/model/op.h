@@ -40,6 +40,7 @@ struct mrf_op_type {
 	enum mrf_op_kind kind;
 	const char *call;	   /* that begins it, for messages; NULL: none, or one of many */
 	bool begun;		   /* the operation had another type before: cannot be canceled */
+	bool whole, together;	   /* of its local buffers: struct mrf_local_req */
 	bool data;		   /* what it posts carries the data for the peer's application */
 	const struct mrf_rpc *rpc; /* how to ask the peer's agent; NULL: never */
 	/*
@@ -71,6 +72,11 @@ struct mrf_op_type {
 	 * not mapped. NULL: the data are in op->local.copy or already in place.
 	 */
 	int (*deliver)(struct mrf_ep *ep, struct mrf_op *op, bool may_wait);
+	/*
+	 * The target says that the frame of op came, although its line was lost since. NULL: so op is
+	 * done.
+	 */
+	void (*came)(struct mrf_peer *peer, struct mrf_op *op);
 	/* All bytes are done: changes op to its next type, and queues it. NULL: op completes. */
 	void (*done)(struct mrf_peer *peer, struct mrf_op *op);
 	/*
@@ -127,6 +133,7 @@ struct mrf_op {
 			uint8_t chore;	     /* 1: a thread is at its buffers */
 			uint8_t doubt;	     /* enum mrf_wc_status, not OK: in doubt (tx/fail.h) */
 			uint8_t undelivered; /* 1: the target has not said that it has it */
+			uint8_t offered;     /* 1: the target has not had all that it wants of it */
 		};
 	};
 	/* what follows when nothing is out; 0: it ends if all is done, */
@@ -168,10 +175,12 @@ struct mrf_op {
 		struct {
 			bool cq_data; /* it carries imm.data */
 			bool tagged;
-			bool delivers; /* it completes when the target has it: tx/delivery.h, */
+			bool delivers; /* it completes when the target has it: tx/delivery.h */
+			bool resumes;  /* offered: the next grant says where to go on */
 			uint64_t tag;
-			struct mrf_list delivery; /* undelivered: in peer->undelivered */
-		} send;				  /* kind SEND */
+			/* undelivered or offered: in the peer's list of that name */
+			struct mrf_list await;
+		} send; /* kind SEND */
 		/* READ and WRITE: by way of the peer's ring (tx/rma_op.c); less than 2^32 */
 		uint64_t fetched;
 	};
@@ -181,6 +190,7 @@ struct mrf_op {
 	union {
 		struct fi_rma_iov rma[MRF_LIMIT_RMA_IOV];
 		struct mrf_why why; /* failed */
+		uint64_t offer;	    /* offered: the number of its frame */
 	};
 };
 

@@ -14,6 +14,7 @@
 #include "ep/model/fate.h"
 #include "loop/agent.h"
 #include "proto/greeting.h"
+#include "verbs/vpair.h"
 
 struct mrf_peer;
 
@@ -97,7 +98,8 @@ struct mrf_peer {
 	struct mrf_conn *conn;
 	struct mrf_list queue;	     /* operations in order, not yet wholly posted */
 	struct mrf_list redo;	     /* flushed operations, in order; they go before queue */
-	struct mrf_list undelivered; /* struct mrf_op.send.delivery: tx/delivery.h */
+	struct mrf_list undelivered; /* struct mrf_op.send.await: tx/delivery.h */
+	struct mrf_list offered;     /* the same, by their numbers: tx/offer.h */
 	struct mrf_list starved;     /* in ep->starved: waits for room in ep->scq */
 	struct mrf_list watching;    /* in ep->watching: goes on when something has completed */
 	struct mrf_list gathered;    /* in ep->gathered: has questions to send */
@@ -127,6 +129,29 @@ struct mrf_awaited {
 	uint64_t len;		 /* how many bytes of the operation it covers */
 	unsigned at;		 /* its index in the ring */
 	enum mrf_standing stood; /* where it stood when the connection broke */
+};
+
+/* Bytes of a long message that the target has asked for. */
+struct mrf_granted {
+	uint64_t number, offset;
+	uint32_t length;
+};
+
+/*
+ * The end of the pair over which the bytes of long messages go, at the initiator of a line
+ * (link/bulk.h, tx/offer.h). One part is one SEND, in the order in which the parts were asked for.
+ */
+struct mrf_bulk {
+	struct mrf_vpair *pair;
+	struct mrf_conn *conn;
+	uint64_t id; /* of its work requests, in ep->bulks */
+	bool named;  /* the target knows the name of this end */
+	bool connected;
+	struct mrf_vpair_name other;		/* the target's; qpn 0: not known yet */
+	struct mrf_granted granted[MRF_GRANTS]; /* asked for, and not yet posted */
+	unsigned first, last;			/* indices into granted; only go up */
+	struct mrf_posted posted[MRF_GRANTS];	/* likewise */
+	unsigned head, tail;
 };
 
 /*
@@ -182,8 +207,16 @@ struct mrf_conn {
 	 * gathered ones
 	 */
 	uint8_t *slots;
-	uint8_t *outgoing; /* where requests are gathered */
+	struct mrf_bulk *bulk; /* kind LINE: NULL: none yet, */
+	bool wants_bulk;       /* and it is to be made */
+	uint8_t *outgoing;     /* where requests are gathered */
 	struct mrf_vmr slots_mr;
 };
+
+/* Is there something for which it has to have a connection? */
+static inline bool mrf_peer_has_work(const struct mrf_peer *peer)
+{
+	return !mrf_list_empty(&peer->queue) || !mrf_list_empty(&peer->offered);
+}
 
 #endif

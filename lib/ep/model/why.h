@@ -7,6 +7,7 @@
 #define MRF_EP_MODEL_WHY_H
 
 #include "base/compiler.h"
+#include "base/log.h"
 #include "obj/cq.h"
 
 struct mrf_why {
@@ -16,5 +17,8 @@ struct mrf_why {
 };
 
 void mrf_why_set(struct mrf_why *why, int err, int code, const char *fmt, ...) MRF_PRINTF(4, 5);
+
+/* What was refused with this reason (base/log.h), in its words, or if it had none, in these. */
+void mrf_why_said(struct mrf_why *why, int err, const struct mrf_refusal *said, const char *text);
 
 #endif

@@ -6,30 +6,41 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "contract/budget.h"
+#include "contract/limits.h"
 #include "ep/model/ep.h"
 #include "ep/msg/arrive.h"
-#include "ep/msg/deliver.h"
+#include "ep/msg/grant.h"
+#include "ep/msg/intake.h"
 #include "ep/msg/label.h"
 #include "ep/msg/lost.h"
 #include "ep/msg/multi.h"
+#include "ep/msg/pull.h"
 #include "ep/msg/reverse.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
 
-/* Nothing takes it yet: it moves to memory of its own, or stays in its slot if there is none. */
+/* It moves to memory of its own, or stays in its slot if there is none. Returns where it is now. */
+static struct mrf_message *move_locked(struct mrf_inbox *inbox, struct mrf_message *message)
+{
+	size_t len = message->offer.is ? 0 : message->len;
+	struct mrf_message *own = malloc(sizeof(*own) + len);
+
+	if (!own)
+		return message;
+	*own = *message;
+	own->slot = NULL;
+	own->data = (uint8_t *)(own + 1);
+	if (len)
+		memcpy(own + 1, message->data, len);
+	mrf_inbox_give_slot_locked(inbox, message->slot);
+	return own;
+}
+
+/* Nothing takes it yet. */
 static void keep_message_locked(struct mrf_inbox *inbox, struct mrf_message *message)
 {
-	struct mrf_message *own = malloc(sizeof(*own) + message->len);
-
-	if (own) {
-		*own = *message;
-		own->slot = NULL;
-		own->data = (uint8_t *)(own + 1);
-		if (message->len)
-			memcpy(own + 1, message->data, message->len);
-		mrf_inbox_give_slot_locked(inbox, message->slot);
-		message = own;
-	}
+	if (!message->offer.is)
+		message = move_locked(inbox, message);
 	mrf_inbox_keep_locked(inbox, message);
 	mrf_match_keep(mrf_inbox_match(inbox, message->tagged), &message->match,
 		       message->origin->source, message->tag);
@@ -71,14 +82,28 @@ static void fill_message(struct mrf_message *message, struct mrf_slot *slot,
 	message->tag = frame->tag;
 	message->has_cq_data = frame->flags & MRF_FRAME_CQ_DATA;
 	message->cq_data = frame->cq_data;
+	message->offer.is = false;
+}
+
+/* It goes to the receive that takes it, or is kept. */
+static void settle_locked(struct mrf_inbox *inbox, struct mrf_message *message)
+{
+	struct mrf_match_recv *recv;
+
+	message->origin->kept++;
+	mrf_label_refresh_locked(inbox);
+	recv = mrf_recv_arrive_locked(inbox, mrf_inbox_match(inbox, message->tagged),
+				      message->origin->source, message->tag);
+	if (mrf_likely(recv != NULL))
+		mrf_pull_meet_locked(inbox, mrf_recv_of(recv), message);
+	else
+		keep_message_locked(inbox, message);
 }
 
 static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot,
 			       const struct mrf_frame_message *frame)
 {
 	struct mrf_inbox *inbox = inlet->inbox;
-	struct mrf_message *message = &slot->message;
-	struct mrf_match_recv *recv;
 	int ret = check_frame(inbox->ep, inlet->origin, frame);
 
 	if (mrf_unlikely(ret))
@@ -88,15 +113,90 @@ static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot,
 		inlet->origin->wanted = inlet->origin->next;
 	if (frame->flags & MRF_FRAME_TAKEN)
 		mrf_reverse_hear_locked(inlet, frame);
-	fill_message(message, slot, frame);
-	inlet->origin->kept++;
-	mrf_label_refresh_locked(inbox);
-	recv = mrf_recv_arrive_locked(inbox, mrf_inbox_match(inbox, message->tagged),
-				      inlet->origin->source, message->tag);
-	if (mrf_likely(recv != NULL))
-		mrf_deliver_locked(inbox, mrf_recv_of(recv), message);
-	else
-		keep_message_locked(inbox, message);
+	fill_message(&slot->message, slot, frame);
+	settle_locked(inbox, &slot->message);
+	return 0;
+}
+
+/* --- offers --------------------------------------------------------------------------- */
+
+static void fill_offer(struct mrf_slot *slot, const struct mrf_frame_offer *frame)
+{
+	fill_message(&slot->message, slot, &frame->message);
+	slot->message.len = frame->length;
+	slot->message.offer = (struct mrf_offered){ .is = true,
+						    .ends = frame->message.flags & MRF_FRAME_ACK,
+						    .piece = frame->piece,
+						    .number = slot->frame };
+}
+
+/* A length that no call of this library sends, and memory could not have. */
+static int check_offer(const struct mrf_inlet *inlet, const struct mrf_frame_offer *frame)
+{
+	int ret = check_frame(inlet->inbox->ep, inlet->origin, &frame->message);
+
+	if (ret)
+		return ret;
+	return frame->length > MRF_LIMIT_MSG_SIZE || !inlet->other.qpn ? -FI_EINVAL : 0;
+}
+
+static int offer_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len)
+{
+	struct mrf_inbox *inbox = inlet->inbox;
+	struct mrf_message *message;
+	struct mrf_frame_offer frame;
+	int ret = mrf_frame_offer_decode(slot->bytes, len, &frame);
+
+	if (!ret && !mrf_intake_name_locked(inlet, &frame.bulk))
+		ret = -FI_EINVAL;
+	if (!ret)
+		ret = check_offer(inlet, &frame);
+	if (ret)
+		return ret;
+	count_frame(inlet->origin, slot);
+	if (frame.message.flags & MRF_FRAME_TAKEN)
+		mrf_reverse_hear_locked(inlet, &frame.message);
+	fill_offer(slot, &frame);
+	message = move_locked(inbox, &slot->message);
+	mrf_list_add_tail(&message->offer.node, &inlet->origin->offers);
+	settle_locked(inbox, message);
+	return 0;
+}
+
+/* It asks in order, and waits for each answer. */
+static bool is_next_question(const struct mrf_inlet *inlet, const struct mrf_frame_ask *ask)
+{
+	const struct mrf_origin *origin = inlet->origin;
+
+	if (inlet->answers || ask->number < origin->asked)
+		return false;
+	return ask->flags & MRF_FRAME_LAST ? ask->number == origin->begun
+					   : ask->number < origin->begun && inlet->other.qpn;
+}
+
+static int ask_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len)
+{
+	struct mrf_origin *origin = inlet->origin;
+	struct mrf_frame_ask ask;
+	int ret = mrf_frame_ask_decode(slot->bytes, len, &ask);
+
+	if (ret)
+		return ret;
+	if (!mrf_intake_name_locked(inlet, &ask.bulk) || !is_next_question(inlet, &ask))
+		return -FI_EINVAL;
+	mrf_shared_post(&inlet->inbox->slots, slot);
+	mrf_pull_withdrawn_locked(origin, origin->asked, ask.number);
+	origin->asked = ask.number;
+	if (!(ask.flags & MRF_FRAME_LAST)) {
+		origin->asked++;
+		inlet->answer = (struct mrf_frame_grant){
+			.flags = mrf_pull_is_offered_locked(origin, ask.number) ? MRF_FRAME_WAITS
+										: 0,
+			.number = ask.number
+		};
+		inlet->answers = true;
+	}
+	mrf_pull_go_locked(origin);
 	return 0;
 }
 
@@ -113,9 +213,10 @@ static int other_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, siz
 	case MRF_FRAME_PROBE:
 		mrf_shared_post(&inlet->inbox->slots, slot);
 		return 0;
-	case MRF_FRAME_OFFER: /* nothing was granted that these are about */
-	case MRF_FRAME_WITHDRAW:
+	case MRF_FRAME_OFFER:
+		return offer_came_locked(inlet, slot, len);
 	case MRF_FRAME_ASK:
+		return ask_came_locked(inlet, slot, len);
 	case MRF_FRAME_GRANT: /* what a target says */
 	case MRF_FRAME_NOTE:
 		break;
@@ -181,12 +282,27 @@ static void noted_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
 		mrf_inbox_owe_locked(inlet);
 }
 
+/* How a grant went, or a part of a long message. */
+static void pair_completed_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
+{
+	struct mrf_inlet *inlet = inlet_of_locked(inbox, wc->qpn);
+
+	if (!inlet)
+		return;
+	if (wc->wr_id == MRF_GRANT_ID)
+		mrf_grant_sent_locked(inlet, wc);
+	else
+		mrf_intake_came_locked(inlet, wc);
+}
+
 static void frame_completed_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
 {
 	if (mrf_likely(mrf_slots_is_one(wc->wr_id)))
 		slot_locked(inbox, wc);
 	else if (wc->wr_id == MRF_NOTE_ID)
 		noted_locked(inbox, wc);
+	else if (wc->wr_id == MRF_GRANT_ID || wc->wr_id == MRF_PIECE_ID)
+		pair_completed_locked(inbox, wc);
 	else
 		inbox->calls->heard(inbox->ep, wc);
 }

@@ -12,6 +12,7 @@
 #include "contract/limits.h"
 #include "ep/model/ep.h"
 #include "ep/msg/deliver.h"
+#include "ep/msg/grant.h"
 #include "ep/msg/multi.h"
 #include "mr/desc.h"
 
@@ -29,8 +30,7 @@ static uint64_t comp_flags(const struct mrf_recv *recv)
 	       (is_released(recv) ? FI_MULTI_RECV : 0);
 }
 
-/* Where the message goes, if that is one piece of memory. */
-static struct iovec room_of(const struct mrf_recv *recv, const struct mrf_message *message)
+struct iovec mrf_deliver_room(const struct mrf_recv *recv, const struct mrf_message *message)
 {
 	if (mrf_unlikely(recv->multi != NULL))
 		return message->late.part;
@@ -81,7 +81,7 @@ static void fill_error(const struct mrf_ep *ep, struct mrf_comp_err *entry,
 					.prov_errno = code };
 	if (!message)
 		return;
-	entry->comp.len = mrf_min(message->len, room_of(recv, message).iov_len);
+	entry->comp.len = mrf_min(message->len, mrf_deliver_room(recv, message).iov_len);
 	entry->comp.buf = told_place(recv, message);
 	entry->olen = message->len - entry->comp.len;
 	entry->comp.tag = message->tag;
@@ -115,7 +115,7 @@ static void report_cut_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
 	char text[MRF_ERR_TEXT];
 
 	snprintf(text, sizeof(text), "the message has %zu byte%s, and the receive room for %zu",
-		 message->len, MRF_S(message->len), room_of(recv, message).iov_len);
+		 message->len, MRF_S(message->len), mrf_deliver_room(recv, message).iov_len);
 	report_error_locked(ep, recv, message, FI_ETRUNC, 4320, text);
 }
 
@@ -140,21 +140,29 @@ static void report_stranger_locked(struct mrf_ep *ep, const struct mrf_recv *rec
 	tell_error_entry_locked(ep, &entry);
 }
 
+const struct mrf_why mrf_deliver_closed = {
+	FI_ECANCELED, 4321,
+	"the region of the receive's buffer was closed before a message came: the message is lost"
+};
+const struct mrf_why mrf_deliver_unmapped = {
+	FI_EFAULT, 4322,
+	"the receive's buffer is not mapped, or may not be written: the message is lost"
+};
+
 /* ret: of the copy. */
-static void report_end_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
-			      const struct mrf_message *message, int ret)
+static const struct mrf_why *why_of(int ret)
 {
-	if (mrf_unlikely(ret == -FI_ECANCELED))
-		report_error_locked(
-			ep, recv, NULL, FI_ECANCELED, 4321,
-			"the region of the receive's buffer was closed before a message "
-			"came: the message is lost");
-	else if (mrf_unlikely(ret))
-		report_error_locked(
-			ep, recv, NULL, FI_EFAULT, 4322,
-			"the receive's buffer is not mapped, or may not be written: the "
-			"message is lost");
-	else if (mrf_unlikely(message->len > room_of(recv, message).iov_len))
+	if (mrf_likely(!ret))
+		return NULL;
+	return ret == -FI_ECANCELED ? &mrf_deliver_closed : &mrf_deliver_unmapped;
+}
+
+static void report_end_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
+			      const struct mrf_message *message, const struct mrf_why *why)
+{
+	if (mrf_unlikely(why != NULL))
+		report_error_locked(ep, recv, NULL, why->err, why->code, why->text);
+	else if (mrf_unlikely(message->len > mrf_deliver_room(recv, message).iov_len))
 		report_cut_locked(ep, recv, message);
 	else if (mrf_unlikely(is_stranger(ep, message)))
 		report_stranger_locked(ep, recv, message);
@@ -178,23 +186,39 @@ void mrf_recv_put_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
 	mrf_list_add_head(&recv->match.all, &inbox->free_recvs);
 }
 
+/* Its sender is told that it is over, unless it knows. */
+static __attribute__((noinline)) void drop_offer_locked(struct mrf_inbox *inbox,
+							struct mrf_message *message)
+{
+	const struct mrf_offered *offer = &message->offer;
+	struct mrf_inlet *inlet = message->origin->inlet;
+
+	mrf_list_del(&message->offer.node);
+	if (!inlet || offer->gone || (offer->fetched && !offer->ends)) {
+		mrf_inbox_free_message_locked(inbox, message);
+		return;
+	}
+	mrf_list_add_tail(&message->late.node, &inlet->ends);
+	mrf_grant_go_locked(inlet);
+}
+
 void mrf_deliver_drop_locked(struct mrf_inbox *inbox, struct mrf_message *message)
 {
 	mrf_lock_held(&inbox->ep->lock);
 	message->origin->kept--;
-	if (message->slot)
-		mrf_inbox_give_slot_locked(inbox, message->slot);
+	if (mrf_unlikely(message->offer.is))
+		drop_offer_locked(inbox, message);
 	else
-		free(message);
+		mrf_inbox_free_message_locked(inbox, message);
 }
 
 /* Of a receive of many messages, which goes on if it is not over. */
 static void finish_part_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
-			       struct mrf_message *message, int ret)
+			       struct mrf_message *message, const struct mrf_why *why)
 {
 	bool over = mrf_multi_give(recv);
 
-	report_end_locked(inbox->ep, recv, message, ret);
+	report_end_locked(inbox->ep, recv, message, why);
 	if (over && recv->multi->canceled)
 		mrf_deliver_canceled_locked(inbox, recv);
 	else if (over)
@@ -202,16 +226,26 @@ static void finish_part_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 	mrf_deliver_drop_locked(inbox, message);
 }
 
-static void finish_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
-			       struct mrf_message *message, int ret)
+static MRF_ALWAYS_INLINE void finish_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+						 struct mrf_message *message,
+						 const struct mrf_why *why)
 {
 	if (mrf_unlikely(recv->multi != NULL)) {
-		finish_part_locked(inbox, recv, message, ret);
+		finish_part_locked(inbox, recv, message, why);
 		return;
 	}
-	report_end_locked(inbox->ep, recv, message, ret);
+	report_end_locked(inbox->ep, recv, message, why);
 	mrf_recv_put_locked(inbox, recv);
 	mrf_deliver_drop_locked(inbox, message);
+}
+
+void mrf_deliver_end_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+			    struct mrf_message *message, const struct mrf_why *why)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	if (why && recv->multi)
+		mrf_multi_leave_locked(inbox, recv);
+	finish_recv_locked(inbox, recv, message, why);
 }
 
 void mrf_deliver_canceled_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
@@ -229,9 +263,9 @@ void mrf_deliver_canceled_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
 
 /* --- copying -------------------------------------------------------------------------- */
 
-/* With FI_MR_LOCAL, is the region of each buffer open still? */
-static bool is_open(const struct mrf_mr_space *space, const struct mrf_recv *recv)
+bool mrf_deliver_is_open(const struct mrf_inbox *inbox, const struct mrf_recv *recv)
 {
+	const struct mrf_mr_space *space = &inbox->ep->domain->space;
 	void *const *desc = recv->more ? recv->more->desc : &recv->desc;
 	size_t i, n = recv->more ? recv->more->count : recv->len != 0;
 
@@ -245,10 +279,11 @@ static bool is_open(const struct mrf_mr_space *space, const struct mrf_recv *rec
 }
 
 /* Without waiting for anything. False: the copy is late. */
-static bool copied_at_once(const struct mrf_mr_space *space, const struct mrf_recv *recv,
+static bool copied_at_once(const struct mrf_inbox *inbox, const struct mrf_recv *recv,
 			   const struct mrf_message *message)
 {
-	struct iovec room = room_of(recv, message);
+	const struct mrf_mr_space *space = &inbox->ep->domain->space;
+	struct iovec room = mrf_deliver_room(recv, message);
 	size_t len = mrf_min(message->len, room.iov_len);
 	uint64_t iova;
 	uint32_t lkey;
@@ -259,7 +294,7 @@ static bool copied_at_once(const struct mrf_mr_space *space, const struct mrf_re
 		memcpy(room.iov_base, message->data, len);
 		return true;
 	}
-	if (!is_open(space, recv))
+	if (!mrf_deliver_is_open(inbox, recv))
 		return false;
 	return !len || (!recv->more && mrf_known_put(room.iov_base, message->data, len));
 }
@@ -267,7 +302,6 @@ static bool copied_at_once(const struct mrf_mr_space *space, const struct mrf_re
 bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct mrf_message *message)
 {
 	struct mrf_ep *ep = inbox->ep;
-	const struct mrf_mr_space *space = &ep->domain->space;
 	bool more = false;
 
 	mrf_lock_held(&ep->lock);
@@ -275,14 +309,12 @@ bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct m
 		more = mrf_multi_take_locked(inbox, recv, message);
 	/* What is late keeps its place before what comes after it. */
 	if (mrf_likely(mrf_list_empty(&inbox->late) && !inbox->copied &&
-		       copied_at_once(space, recv, message))) {
-		finish_recv_locked(inbox, recv, message, 0);
+		       copied_at_once(inbox, recv, message))) {
+		finish_recv_locked(inbox, recv, message, NULL);
 		return more;
 	}
-	if (mrf_unlikely(!is_open(space, recv))) {
-		if (recv->multi)
-			mrf_multi_leave_locked(inbox, recv);
-		finish_recv_locked(inbox, recv, message, -FI_ECANCELED);
+	if (mrf_unlikely(!mrf_deliver_is_open(inbox, recv))) {
+		mrf_deliver_end_locked(inbox, recv, message, &mrf_deliver_closed);
 		return false;
 	}
 	message->late.inbox = inbox;
@@ -310,7 +342,7 @@ static int copy_more(const struct mrf_recv *recv, const struct mrf_message *mess
 
 static int copy_bytes(const struct mrf_recv *recv, const struct mrf_message *message, bool may_wait)
 {
-	struct iovec iov = room_of(recv, message);
+	struct iovec iov = mrf_deliver_room(recv, message);
 
 	if (recv->more)
 		return copy_more(recv, message, may_wait);
@@ -331,7 +363,7 @@ static void finish_late_locked(struct mrf_message *message)
 	struct mrf_inbox *inbox = message->late.inbox;
 
 	inbox->copying--;
-	finish_recv_locked(inbox, message->late.recv, message, message->late.ret);
+	finish_recv_locked(inbox, message->late.recv, message, why_of(message->late.ret));
 	mrf_inbox_tell_locked(inbox);
 }
 
@@ -437,4 +469,31 @@ void mrf_deliver_late_locked(struct mrf_inbox *inbox)
 		return;
 	copy_all_locked(inbox);
 	inbox->copied = false;
+}
+
+/* --- nobody works with it any more ------------------------------------------------------ */
+
+void mrf_deliver_free_recv(struct mrf_recv *recv)
+{
+	free(recv->more);
+	free(recv->multi);
+	free(recv);
+}
+
+/* What is in a slot goes with the slots. */
+void mrf_deliver_free_unreceived(struct mrf_message *message)
+{
+	if (message->offer.is)
+		mrf_list_del(&message->offer.node);
+	if (!message->slot)
+		free(message);
+}
+
+void mrf_deliver_drop_reached(struct mrf_message *message)
+{
+	struct mrf_recv *recv = message->late.recv;
+
+	if (!recv->multi || mrf_multi_give(recv))
+		mrf_deliver_free_recv(recv);
+	mrf_deliver_free_unreceived(message);
 }

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
+#include "ep/model/why.h"
 #include "ep/msg/inbox.h"
 
 /* The buffers of a receive that has several, and their descriptors. */
@@ -52,9 +53,24 @@ static inline struct mrf_recv *mrf_recv_of(struct mrf_match_recv *match)
  */
 bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			struct mrf_message *message);
+/* Where the message goes, if that is one piece of memory. */
+struct iovec mrf_deliver_room(const struct mrf_recv *recv, const struct mrf_message *message);
+/* With FI_MR_LOCAL, is the region of each buffer open still? */
+bool mrf_deliver_is_open(const struct mrf_inbox *inbox, const struct mrf_recv *recv);
+/*
+ * The receive is over, as far as it is for this message, which is dropped: it has it, or (why) it fails.
+ * ep->lock is held.
+ */
+void mrf_deliver_end_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
+			    struct mrf_message *message, const struct mrf_why *why);
+/* The region of its buffer was closed; that is not mapped, or may not be written. */
+extern const struct mrf_why mrf_deliver_closed, mrf_deliver_unmapped;
 /* What its completion says of its sender: FI_SOURCE. ep->lock is held. */
 fi_addr_t mrf_deliver_source(const struct mrf_ep *ep, const struct mrf_message *message);
-/* The message, which is in no list, is dropped. ep->lock is held. */
+/*
+ * The message, which is in no list, is dropped. Who has offered it is told that it is over. ep->lock is
+ * held.
+ */
 void mrf_deliver_drop_locked(struct mrf_inbox *inbox, struct mrf_message *message);
 /*
  * The receive was canceled, and is not posted: it fails with FI_ECANCELED, and is used up. One of many
@@ -74,5 +90,13 @@ static inline bool mrf_deliver_has_late_locked(const struct mrf_inbox *inbox)
  * until there is nothing left. ep->lock is held, and left meanwhile.
  */
 void mrf_deliver_late_locked(struct mrf_inbox *inbox);
+
+/* --- when nobody works with the inbox any more ------------------------------------------ */
+
+void mrf_deliver_free_recv(struct mrf_recv *recv);
+/* Of a message that no receive has taken. */
+void mrf_deliver_free_unreceived(struct mrf_message *message);
+/* Of one on its way to a receive, which is freed with it. */
+void mrf_deliver_drop_reached(struct mrf_message *message);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "contract/budget.h"
 #include "ep/model/ep.h"
@@ -6,6 +8,7 @@
 #include "ep/msg/silent.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
+#include "verbs/vdev.h"
 #include "verbs/vqp.h"
 
 void mrf_inbox_ask_for_slots_locked(struct mrf_inbox *inbox)
@@ -246,7 +249,7 @@ void mrf_inbox_tell_locked(struct mrf_inbox *inbox)
 
 static size_t bytes_of(const struct mrf_message *message)
 {
-	return sizeof(*message) + message->len;
+	return sizeof(*message) + (message->offer.is ? 0 : message->len);
 }
 
 void mrf_inbox_keep_locked(struct mrf_inbox *inbox, const struct mrf_message *message)
@@ -303,6 +306,13 @@ void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *
 		look_at_full_locked(inbox, message->origin->inlet);
 }
 
+void mrf_inbox_take_kept_locked(struct mrf_inbox *inbox, struct mrf_message *message)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	mrf_match_take(mrf_inbox_match(inbox, message->tagged), &message->match);
+	mrf_inbox_unkeep_locked(inbox, message);
+}
+
 bool mrf_inbox_has_room_locked(const struct mrf_inbox *inbox, const struct mrf_origin *origin)
 {
 	size_t others = inbox->kept - origin->bytes;
@@ -323,4 +333,33 @@ void mrf_inbox_give_slot_locked(struct mrf_inbox *inbox, struct mrf_slot *slot)
 	mrf_shared_post(&inbox->slots, slot);
 	if (inlet)
 		mrf_inbox_owe_locked(inlet);
+}
+
+void mrf_inbox_free_message_locked(struct mrf_inbox *inbox, struct mrf_message *message)
+{
+	mrf_lock_held(&inbox->ep->lock);
+	if (message->slot)
+		mrf_inbox_give_slot_locked(inbox, message->slot);
+	else
+		free(message);
+}
+
+/* --- places --------------------------------------------------------------------------- */
+
+unsigned mrf_inbox_depth(const struct mrf_inbox *inbox)
+{
+	return mrf_min(MRF_INBOX_CQ, mrf_vdev_limits(inbox->ep->domain->vdev)->max_cqe);
+}
+
+int mrf_inbox_count_places(struct mrf_inbox *inbox, unsigned n)
+{
+	if (inbox->places + n + MRF_SLOTS_MAX > mrf_inbox_depth(inbox))
+		return -FI_ENOSPC;
+	inbox->places += n;
+	return 0;
+}
+
+void mrf_inbox_give_places(struct mrf_inbox *inbox, unsigned n)
+{
+	inbox->places -= n;
 }

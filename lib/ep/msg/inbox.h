@@ -19,9 +19,12 @@
 #include "ep/msg/shared.h"
 #include "loop/agent.h"
 #include "obj/cq.h"
+#include "proto/frame.h"
 #include "proto/proto.h"
+#include "verbs/vpair.h"
 
 struct mrf_ep;
+struct mrf_intake;
 struct mrf_peer;
 struct mrf_vconn;
 struct mrf_wc;
@@ -31,8 +34,11 @@ struct mrf_wc;
 /* ... of which a line takes, at either end. */
 #define MRF_LINE_PLACES (MRF_LINE_NOTES + 2)
 
-/* The work request of a note, of which a line has one at a time; its queue pair says which. */
-#define MRF_NOTE_ID 0u
+/*
+ * The work request of a note, of which a line has one at a time; its queue pair says which. And those
+ * by which the bytes of long messages are asked for, and in which they come.
+ */
+enum { MRF_NOTE_ID, MRF_GRANT_ID, MRF_PIECE_ID };
 
 /* What is known of a sender, as long as it may come again. */
 struct mrf_origin {
@@ -47,7 +53,7 @@ struct mrf_origin {
 	uint64_t told;	     /* how many were taken, when it was last told */
 	uint64_t wanted;     /* how many it wants to be told of at once: tx/delivery.h */
 	unsigned held;	     /* of those that have come, whose slot is not posted again */
-	unsigned kept;	     /* messages of it that are unexpected, claimed or late */
+	unsigned kept;	     /* messages of it that are unexpected, claimed, late or offered */
 	size_t bytes;	     /* its share of mrf_inbox.kept */
 	uint32_t window;
 	bool shut;	/* it may send nothing before it is told otherwise */
@@ -55,6 +61,14 @@ struct mrf_origin {
 	bool smaller;	/* its window has become smaller, and it was not told yet */
 	bool unsure;	/* frames that have said how much was taken of it may be lost */
 	bool used_up;	/* it has sent all that it may, since it was told */
+	/* Long messages: pull.h. */
+	struct mrf_list offers;	 /* struct mrf_message.offer.node, by their numbers */
+	struct mrf_list waiting; /* struct mrf_pull.node: the receive has to wait for its turn; */
+	struct mrf_list turns;	 /* or has it: bytes are asked for */
+	unsigned pulls;		 /* that do not wait for their turn */
+	uint64_t begun;		 /* it offers these on this line; it asks about those before it, */
+	uint64_t asked;		 /* and has asked about these */
+	int64_t lost;		 /* mrf_now_ms() when its line was lost */
 };
 
 /* The end of a line that a peer has dialled. */
@@ -64,21 +78,28 @@ struct mrf_inlet {
 	struct mrf_peer *reverse; /* the line the other way: reverse.h; NULL: unknown */
 	struct mrf_vconn *vconn;  /* for notes; NULL: nothing is sent yet, or any more */
 	uint32_t qpn;
-	struct mrf_list node; /* in inbox->inlets */
-	struct mrf_list due;  /* in inbox->due: a note has to be sent; or in inbox->full */
-	bool noting;	      /* one is on the way */
-	bool in_full;	      /* it is in inbox->full, or was moved from there to due */
-	bool later;	      /* it was in inbox->later */
-	bool parting;	      /* its last one was sent: farewell.h */
-	bool known;	      /* its initiator had a line before */
-	bool heard;	      /* something has come over it */
-	uint64_t last;	      /* number of the slot that came back last over it: lost.h */
-	uint64_t seen;	      /* last, when it was looked at: silent.h */
-	bool silent;	      /* nothing had come since the look before */
-	bool counts;	      /* its window is part of inbox->windows */
-	void *owner;	      /* who has opened it, for calls->cut */
-	int wrong;	      /* -FI_E*: its initiator breaks the protocol, and is cut off */
-	bool closing;	      /* others need what it may hold, or it cannot be told anything more */
+	struct mrf_list node;	     /* in inbox->inlets */
+	struct mrf_list due;	     /* in inbox->due: a note has to be sent; or in inbox->full */
+	bool noting;		     /* one is on the way */
+	bool in_full;		     /* it is in inbox->full, or was moved from there to due */
+	bool later;		     /* it was in inbox->later */
+	bool parting;		     /* its last one was sent: farewell.h */
+	bool known;		     /* its initiator had a line before */
+	bool heard;		     /* something has come over it */
+	uint64_t last;		     /* number of the slot that came back last over it: lost.h */
+	uint64_t seen;		     /* last, when it was looked at: silent.h */
+	bool silent;		     /* nothing had come since the look before */
+	bool counts;		     /* its window is part of inbox->windows */
+	void *owner;		     /* who has opened it, for calls->cut */
+	struct mrf_intake *intake;   /* for the bytes of long messages: intake.h; NULL: none yet, */
+	bool wants_intake;	     /* and the agent is to make it, */
+	struct mrf_vpair_name other; /* with this at the other end; qpn 0: not known yet */
+	unsigned granting;	     /* grants on the way */
+	struct mrf_list ends;	     /* struct mrf_message.late.node: to be told that it is over */
+	struct mrf_frame_grant answer; /* to a question */
+	bool answers;		       /* it has to be sent */
+	int wrong;    /* -FI_E*: its initiator breaks the protocol, and is cut off */
+	bool closing; /* others need what it may hold, or it cannot be told anything more */
 };
 
 /* What others do for the inbox. Constant. */
@@ -87,6 +108,8 @@ struct mrf_inbox_calls {
 	void (*heard)(struct mrf_ep *ep, const struct mrf_wc *wc);
 	/* The target of one of our own lines says how much it has taken, mod 2^32; likewise. */
 	void (*told)(struct mrf_peer *peer, uint32_t taken);
+	/* Asks for the next part of a long message of the line's initiator. False: there is none now. */
+	bool (*grant)(struct mrf_inlet *inlet);
 	/* The line is to be cut off or closed; agent thread, no lock held. */
 	void (*cut)(struct mrf_inlet *inlet);
 };
@@ -113,10 +136,14 @@ struct mrf_inbox {
 	size_t kept;		    /* bytes of unexpected messages, */
 	size_t most; /* and how many there were since the lines in full were looked at */
 	size_t keep_max;
-	struct mrf_list late; /* struct mrf_message.late.node: to be copied without the lock */
-	bool copied;	      /* a thread is at them, in order: the others leave them alone */
-	struct mrf_job job;   /* the agent's, if it is that */
-	unsigned copying;     /* messages that threads are at, and that job */
+	struct mrf_list late;  /* struct mrf_message.late.node: to be copied without the lock */
+	struct mrf_list steps; /* struct mrf_pull.node: to be done without the lock, in any order */
+	bool stepping;	       /* step_job is at them */
+	struct mrf_job step_job;
+	struct mrf_timer orphans; /* when to give up offers whose senders have no line */
+	bool copied;		  /* a thread is at them, in order: the others leave them alone */
+	struct mrf_job job;	  /* the agent's, if it is that */
+	unsigned copying;	  /* messages that threads are at, and that job */
 
 	struct mrf_vcq *vcq; /* NULL before the first line, ours or a peer's */
 	atomic_uint places;  /* in it, of lines; the agent alone changes it, any thread reads it */
@@ -197,6 +224,10 @@ static inline void mrf_origin_told(struct mrf_origin *origin)
  * quarter of that is its share, so that one who floods the endpoint does not stop the others.
  */
 bool mrf_inbox_has_room_locked(const struct mrf_inbox *inbox, const struct mrf_origin *origin);
+/* Frees a message, or posts its slot again. */
+void mrf_inbox_free_message_locked(struct mrf_inbox *inbox, struct mrf_message *message);
+/* An unexpected message is taken out. */
+void mrf_inbox_take_kept_locked(struct mrf_inbox *inbox, struct mrf_message *message);
 /* The message is kept: its bytes count. */
 void mrf_inbox_keep_locked(struct mrf_inbox *inbox, const struct mrf_message *message);
 
@@ -222,5 +253,13 @@ void mrf_inbox_count_window_locked(struct mrf_inlet *inlet, bool counts);
 void mrf_inbox_ask_for_slots_locked(struct mrf_inbox *inbox);
 /* The slot is no longer needed. */
 void mrf_inbox_give_slot_locked(struct mrf_inbox *inbox, struct mrf_slot *slot);
+
+/* --- the agent, no lock held ---------------------------------------------------------- */
+
+/* How many completions its queue may have. */
+unsigned mrf_inbox_depth(const struct mrf_inbox *inbox);
+/* Takes n places in it, which is there. -FI_ENOSPC: there are too many lines. */
+int mrf_inbox_count_places(struct mrf_inbox *inbox, unsigned n);
+void mrf_inbox_give_places(struct mrf_inbox *inbox, unsigned n);
 
 #endif

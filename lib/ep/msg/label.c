@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/compiler.h"
 #include "ep/model/ep.h"
-#include "ep/msg/deliver.h"
+#include "ep/msg/pull.h"
 #include "ep/msg/label.h"
 #include "ep/msg/multi.h"
 #include "obj/av_index.h"
@@ -35,7 +35,7 @@ static void meet_locked(struct mrf_inbox *inbox, struct mrf_match *match,
 		return;
 	mrf_inbox_unkeep_locked(inbox, message);
 	mrf_match_take(match, &message->match);
-	mrf_deliver_locked(inbox, mrf_recv_of(recv), message);
+	mrf_pull_meet_locked(inbox, mrf_recv_of(recv), message);
 }
 
 /* The oldest goes first. */

@@ -11,24 +11,21 @@
 #include "ep/msg/duty.h"
 #include "ep/msg/label.h"
 #include "ep/msg/lines.h"
+#include "ep/msg/grant.h"
+#include "ep/msg/intake.h"
 #include "ep/msg/lost.h"
+#include "ep/msg/pull.h"
 #include "ep/msg/recv.h"
 #include "ep/msg/reverse.h"
 #include "ep/msg/silent.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
-#include "verbs/vdev.h"
 #include "verbs/vqp.h"
 
 /* Notes that a queue pair sends: the one on the way. */
 #define SENDS 4
 
 /* --- the queue ------------------------------------------------------------------------ */
-
-static unsigned depth_of(const struct mrf_inbox *inbox)
-{
-	return mrf_min(MRF_INBOX_CQ, mrf_vdev_limits(inbox->ep->domain->vdev)->max_cqe);
-}
 
 /* Sleepers and the agent learn of it through the descriptor of the endpoint's other queue. */
 static int open_queue(struct mrf_inbox *inbox)
@@ -39,7 +36,7 @@ static int open_queue(struct mrf_inbox *inbox)
 
 	if (inbox->vcq)
 		return 0;
-	ret = mrf_vcq_open_beside(ep->scq, depth_of(inbox), &vcq);
+	ret = mrf_vcq_open_beside(ep->scq, mrf_inbox_depth(inbox), &vcq);
 	if (ret)
 		return ret;
 	mrf_lock_take(&ep->lock);
@@ -52,21 +49,11 @@ static int open_queue(struct mrf_inbox *inbox)
 	return 0;
 }
 
-int mrf_inbox_take_places(struct mrf_inbox *inbox)
+int mrf_inbox_take_places(struct mrf_inbox *inbox, unsigned n)
 {
 	int ret = open_queue(inbox);
 
-	if (ret)
-		return ret;
-	if (inbox->places + MRF_LINE_PLACES + MRF_SLOTS_MAX > depth_of(inbox))
-		return -FI_ENOSPC;
-	inbox->places += MRF_LINE_PLACES;
-	return 0;
-}
-
-void mrf_inbox_give_places(struct mrf_inbox *inbox)
-{
-	inbox->places -= MRF_LINE_PLACES;
+	return ret ? ret : mrf_inbox_count_places(inbox, n);
 }
 
 /* --- origins -------------------------------------------------------------------------- */
@@ -123,6 +110,9 @@ static struct mrf_origin *new_origin_locked(struct mrf_inbox *inbox, const struc
 	mrf_vconn_peer_addr(vconn, &origin->addr);
 	mrf_addr_set_port(&origin->addr, (uint16_t)(hello->flags >> MRF_HELLO_PORT_SHIFT));
 	mrf_label_new_locked(inbox, origin);
+	mrf_list_init(&origin->offers);
+	mrf_list_init(&origin->waiting);
+	mrf_list_init(&origin->turns);
 	mrf_list_add_tail(&origin->node, &inbox->origins);
 	inbox->norigins++;
 	return origin;
@@ -140,7 +130,8 @@ static void begin_window_locked(struct mrf_inlet *inlet)
 
 	origin->inlet = inlet;
 	origin->window = MRF_WINDOW_FIRST;
-	origin->told = origin->next;
+	origin->told = origin->begun = origin->next;
+	origin->asked = 0;
 	origin->shut = !mrf_inbox_has_room_locked(inlet->inbox, origin);
 	origin->limit = origin->next + (origin->shut ? 0 : origin->window);
 	origin->used_up = origin->smaller = origin->unsure = false;
@@ -229,12 +220,13 @@ int mrf_inlet_open(struct mrf_inbox *inbox, struct mrf_vconn *vconn, const struc
 	inlet->inbox = inbox;
 	inlet->seen = MRF_SILENT_UNSEEN;
 	mrf_list_init(&inlet->due);
+	mrf_list_init(&inlet->ends);
 	*full = MRF_FULL_RECEIVES;
 	ret = -FI_ENOSPC;
 	if (mrf_lost_bars(inbox))
 		goto err_free;
 	*full = MRF_FULL_CQ;
-	ret = mrf_inbox_take_places(inbox);
+	ret = mrf_inbox_take_places(inbox, MRF_LINE_PLACES);
 	if (ret)
 		goto err_free;
 	ret = equip(inlet, vconn, hello, full);
@@ -244,7 +236,7 @@ int mrf_inlet_open(struct mrf_inbox *inbox, struct mrf_vconn *vconn, const struc
 	return 0;
 
 err_places:
-	mrf_inbox_give_places(inbox);
+	mrf_inbox_give_places(inbox, MRF_LINE_PLACES);
 err_free:
 	free(inlet);
 	return ret;
@@ -276,6 +268,8 @@ void mrf_inlet_begin(struct mrf_inlet *inlet, struct mrf_vconn *vconn)
 	mrf_lock_take(&inlet->inbox->ep->lock);
 	inlet->vconn = vconn;
 	mrf_inbox_owe_locked(inlet);
+	/* Something may have come already. */
+	mrf_grant_go_locked(inlet);
 	mrf_lock_release(&inlet->inbox->ep->lock);
 }
 
@@ -309,7 +303,9 @@ static void forget_inlet_locked(struct mrf_inlet *inlet)
 	mrf_list_del(&inlet->node);
 	mrf_list_del(&inlet->due);
 	mrf_inbox_count_window_locked(inlet, false);
+	mrf_intake_lost_locked(inlet);
 	origin->inlet = NULL;
+	mrf_pull_lost_locked(origin);
 	mrf_list_del(&origin->node);
 	mrf_list_add_tail(&origin->node, &inbox->origins);
 	forget_oldest_locked(inbox);
@@ -321,13 +317,15 @@ void mrf_inlet_end(struct mrf_inlet *inlet)
 	struct mrf_inbox *inbox = inlet->inbox;
 	struct mrf_ep *ep = inbox->ep;
 
+	mrf_intake_close(inlet);
 	mrf_lock_take(&ep->lock);
 	/* Its frames may be behind those of many others; what was acknowledged must not be lost. */
 	mrf_arrive_all_locked(inbox);
 	forget_inlet_locked(inlet);
 	mrf_lock_release(&ep->lock);
 	mrf_lost_replace(inbox);
-	mrf_inbox_give_places(inbox);
+	mrf_pull_orphaned(inbox);
+	mrf_inbox_give_places(inbox, MRF_LINE_PLACES);
 	free(inlet);
 }
 
@@ -343,6 +341,22 @@ static struct mrf_inlet *bad_one(struct mrf_inbox *inbox)
 		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
 
 		if ((inlet->wrong || inlet->closing) && inlet->vconn)
+			found = inlet;
+	}
+	mrf_lock_release(&inbox->ep->lock);
+	return found;
+}
+
+/* Bytes of long messages wait for it. */
+static struct mrf_inlet *one_without_intake(struct mrf_inbox *inbox)
+{
+	struct mrf_inlet *found = NULL;
+
+	mrf_lock_take(&inbox->ep->lock);
+	mrf_list_each (node, &inbox->inlets) {
+		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
+
+		if (inlet->wants_intake && inlet->vconn)
 			found = inlet;
 	}
 	mrf_lock_release(&inbox->ep->lock);
@@ -385,6 +399,8 @@ static void looked_at(struct mrf_kick *kick)
 		mrf_inlet_shut(inlet);
 		inbox->calls->cut(inlet);
 	}
+	while ((inlet = one_without_intake(inbox)))
+		mrf_intake_open(inlet);
 	while (wants_slots(inbox))
 		grow_slots(inbox);
 	mrf_duty_look(inbox);
@@ -424,6 +440,7 @@ int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 	mrf_idmap_init(&inbox->by_ticket);
 	mrf_duty_init(inbox);
 	mrf_lost_init(inbox);
+	mrf_pull_init(inbox);
 	ep->inbox = inbox;
 	return 0;
 }

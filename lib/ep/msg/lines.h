@@ -16,11 +16,10 @@ void mrf_inbox_free(struct mrf_inbox *inbox);
 /* --- the agent, no lock held ---------------------------------------------------------- */
 
 /*
- * Takes the places of a line in the queue, which is opened if there is none. Returns the device's
+ * Takes n places for a line in the queue, which is opened if there is none. Returns the device's
  * errors; -FI_ENOSPC: there are too many lines.
  */
-int mrf_inbox_take_places(struct mrf_inbox *inbox);
-void mrf_inbox_give_places(struct mrf_inbox *inbox);
+int mrf_inbox_take_places(struct mrf_inbox *inbox, unsigned n);
 
 /*
  * Makes the end of a line that asks for a connection: its queue pair, and what all lines need if

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A message that has come, from its arrival until its receive has completed. It stays in the slot
- * that it came in, or is copied to memory of its own if no receive takes it at once.
+ * that it came in, or is copied to memory of its own if no receive takes it at once. Of a long one
+ * only an offer has come, which is copied in any case.
  */
 #ifndef MRF_EP_MSG_MESSAGE_H
 #define MRF_EP_MSG_MESSAGE_H
@@ -15,8 +16,24 @@
 
 struct mrf_inbox;
 struct mrf_origin;
+struct mrf_pull;
 struct mrf_recv;
 struct mrf_slot;
+
+enum mrf_offer_at { MRF_OFFER_KEPT, MRF_OFFER_CLAIMED, MRF_OFFER_PULLED };
+
+/* Of a message that came without its bytes: pull.h. */
+struct mrf_offered {
+	bool is;
+	enum mrf_offer_at at;
+	bool ends;	      /* its sender waits for the end, */
+	bool fetched;	      /* which it need not, because all bytes have come */
+	bool refused;	      /* and which is that nobody will have it */
+	bool gone;	      /* its sender has given it up */
+	uint32_t piece;	      /* of so many bytes at a time; 0: any number */
+	uint64_t number;      /* among its sender's frames */
+	struct mrf_list node; /* in origin->offers */
+};
 
 struct mrf_message {
 	union {
@@ -29,8 +46,10 @@ struct mrf_message {
 			struct iovec part;     /* of its buffer, if it takes many */
 			struct mrf_job job;    /* to copy it, where that would have to wait */
 			int ret;	       /* of the copy */
+			struct mrf_pull *pull; /* of an offer: pull.h */
 		} late;
 	};
+	struct mrf_offered offer;
 	const void *claimed; /* in inbox->claimed: the context of who has claimed it */
 	struct mrf_origin *origin;
 	struct mrf_slot *slot; /* NULL: it is in memory of its own, that of this structure */

@@ -6,6 +6,7 @@
 #include "ep/msg/arrive.h"
 #include "ep/msg/deliver.h"
 #include "ep/msg/peek.h"
+#include "ep/msg/pull.h"
 
 #define NO_MESSAGE "no message has come that such a receive would take"
 
@@ -61,7 +62,7 @@ static void peek_locked(struct mrf_ep *ep, const struct mrf_recv_req *req, uint6
 	if (flags & FI_CLAIM)
 		mrf_recv_claim_locked(inbox, message, req->context);
 	if (flags & FI_DISCARD) {
-		mrf_recv_take_locked(inbox, message);
+		mrf_inbox_take_kept_locked(inbox, message);
 		mrf_deliver_drop_locked(inbox, message);
 		mrf_inbox_tell_locked(inbox);
 	}
@@ -84,8 +85,8 @@ void mrf_peek(struct mrf_ep *ep, const struct mrf_recv_req *req, uint64_t flags)
 	mrf_lock_take(&ep->lock);
 	catch_up_locked(ep);
 	peek_locked(ep, req, flags);
-	if (mrf_deliver_has_late_locked(ep->inbox))
-		mrf_deliver_late_locked(ep->inbox);
+	if (mrf_pull_has_late_locked(ep->inbox))
+		mrf_pull_late_locked(ep->inbox);
 	mrf_lock_release(&ep->lock);
 }
 

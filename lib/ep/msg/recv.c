@@ -9,6 +9,7 @@
 #include "ep/msg/deliver.h"
 #include "ep/msg/label.h"
 #include "ep/msg/multi.h"
+#include "ep/msg/pull.h"
 #include "ep/msg/recv.h"
 
 /* --- one receive ---------------------------------------------------------------------- */
@@ -98,19 +99,13 @@ struct mrf_message *mrf_recv_find_locked(struct mrf_inbox *inbox, const struct m
 	return found ? mrf_container_of(found, struct mrf_message, match) : NULL;
 }
 
-void mrf_recv_take_locked(struct mrf_inbox *inbox, struct mrf_message *message)
-{
-	mrf_lock_held(&inbox->ep->lock);
-	mrf_match_take(mrf_inbox_match(inbox, message->tagged), &message->match);
-	mrf_inbox_unkeep_locked(inbox, message);
-}
-
 void mrf_recv_claim_locked(struct mrf_inbox *inbox, struct mrf_message *message,
 			   const void *context)
 {
 	mrf_lock_held(&inbox->ep->lock);
 	mrf_match_take(mrf_inbox_match(inbox, message->tagged), &message->match);
 	message->claimed = context;
+	message->offer.at = MRF_OFFER_CLAIMED;
 	mrf_list_add_tail(&message->late.node, &inbox->claimed);
 }
 
@@ -139,8 +134,8 @@ static void post_recv_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			       req->ignore, source_of(inbox, req));
 		return;
 	}
-	mrf_recv_take_locked(inbox, message);
-	mrf_deliver_locked(inbox, recv, message);
+	mrf_inbox_take_kept_locked(inbox, message);
+	mrf_pull_meet_locked(inbox, recv, message);
 	mrf_inbox_tell_locked(inbox);
 }
 
@@ -155,8 +150,8 @@ static void post_multi_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 	bool stays = true;
 
 	while (stays && (message = mrf_recv_find_locked(inbox, req))) {
-		mrf_recv_take_locked(inbox, message);
-		stays = mrf_deliver_locked(inbox, recv, message);
+		mrf_inbox_take_kept_locked(inbox, message);
+		stays = mrf_pull_meet_locked(inbox, recv, message);
 	}
 	if (stays) {
 		mrf_match_post(mrf_inbox_match(inbox, req->tagged), &recv->match, req->tag,
@@ -176,7 +171,7 @@ static int post_claimed_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 		return -FI_EINVAL;
 	}
 	recv->claims = true;
-	mrf_deliver_locked(inbox, recv, message);
+	mrf_pull_meet_locked(inbox, recv, message);
 	mrf_inbox_tell_locked(inbox);
 	return 0;
 }
@@ -185,7 +180,7 @@ static int post_claimed_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 static void finish_late(struct mrf_inbox *inbox)
 {
 	mrf_lock_take(&inbox->ep->lock);
-	mrf_deliver_late_locked(inbox);
+	mrf_pull_late_locked(inbox);
 	mrf_lock_release(&inbox->ep->lock);
 }
 
@@ -223,7 +218,7 @@ static int post(struct mrf_ep *ep, const struct mrf_recv_req *req, bool claimed)
 		return ret;
 	mrf_lock_take(&ep->lock);
 	ret = post_either_locked(ep, req, &rest, claimed);
-	late = mrf_deliver_has_late_locked(ep->inbox);
+	late = mrf_pull_has_late_locked(ep->inbox);
 	mrf_lock_release(&ep->lock);
 	if (mrf_unlikely(late))
 		finish_late(ep->inbox);
@@ -278,20 +273,6 @@ size_t mrf_recv_posted_locked(const struct mrf_ep *ep)
 	return ep->inbox->untagged.recvs + ep->inbox->tagged.recvs;
 }
 
-static void free_recv(struct mrf_recv *recv)
-{
-	free(recv->more);
-	free(recv->multi);
-	free(recv);
-}
-
-/* A message was on its way there. */
-static void drop_reached(struct mrf_recv *recv)
-{
-	if (!recv->multi || mrf_multi_give(recv))
-		free_recv(recv);
-}
-
 static void drop_posted(struct mrf_match *match)
 {
 	struct mrf_match_recv *at;
@@ -303,7 +284,7 @@ static void drop_posted(struct mrf_match *match)
 		if (recv->multi && recv->multi->under_way)
 			recv->multi->left = true;
 		else
-			free_recv(recv);
+			mrf_deliver_free_recv(recv);
 	}
 }
 
@@ -314,14 +295,7 @@ static void drop_recvs(struct mrf_inbox *inbox)
 	drop_posted(&inbox->untagged);
 	drop_posted(&inbox->tagged);
 	while ((node = mrf_list_pop(&inbox->free_recvs)))
-		free_recv(mrf_list_entry(node, struct mrf_recv, match.all));
-}
-
-/* What is in a slot goes with the slots. */
-static void free_message(struct mrf_message *message)
-{
-	if (!message->slot)
-		free(message);
+		mrf_deliver_free_recv(mrf_list_entry(node, struct mrf_recv, match.all));
 }
 
 static void drop_kept(struct mrf_match *match)
@@ -330,7 +304,7 @@ static void drop_kept(struct mrf_match *match)
 
 	while ((at = mrf_match_first_msg(match))) {
 		mrf_match_take(match, at);
-		free_message(mrf_container_of(at, struct mrf_message, match));
+		mrf_deliver_free_unreceived(mrf_container_of(at, struct mrf_message, match));
 	}
 }
 
@@ -339,14 +313,11 @@ void mrf_recv_drop_all(struct mrf_inbox *inbox)
 	struct mrf_list *node;
 
 	drop_recvs(inbox);
+	mrf_pull_drop_all(inbox);
 	drop_kept(&inbox->untagged);
 	drop_kept(&inbox->tagged);
 	while ((node = mrf_list_pop(&inbox->claimed)))
-		free_message(mrf_list_entry(node, struct mrf_message, late.node));
-	while ((node = mrf_list_pop(&inbox->late))) {
-		struct mrf_message *message = mrf_list_entry(node, struct mrf_message, late.node);
-
-		drop_reached(message->late.recv);
-		free_message(message);
-	}
+		mrf_deliver_free_unreceived(mrf_list_entry(node, struct mrf_message, late.node));
+	while ((node = mrf_list_pop(&inbox->late)))
+		mrf_deliver_drop_reached(mrf_list_entry(node, struct mrf_message, late.node));
 }

@@ -36,8 +36,6 @@ int mrf_recv_post_claimed(struct mrf_ep *ep, const struct mrf_recv_req *req);
 
 /* The oldest message that such a receive would take; it stays where it is. NULL: there is none. */
 struct mrf_message *mrf_recv_find_locked(struct mrf_inbox *inbox, const struct mrf_recv_req *req);
-/* Takes it out. */
-void mrf_recv_take_locked(struct mrf_inbox *inbox, struct mrf_message *message);
 /* Sets it aside, until mrf_recv_claimed_locked takes the one with this context out. */
 void mrf_recv_claim_locked(struct mrf_inbox *inbox, struct mrf_message *message,
 			   const void *context);

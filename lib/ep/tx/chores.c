@@ -8,7 +8,7 @@
 #include "base/user.h"
 #include "ep/link/conn.h"
 #include "ep/model/ep.h"
-#include "ep/msg/deliver.h"
+#include "ep/msg/pull.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/tell.h"
@@ -203,14 +203,10 @@ static void complete_first_locked(struct mrf_ep *ep, struct mrf_op *op, int ret)
 	peer->chores.fenced = false;
 }
 
-/* The text that the log has, without its code. */
 static void take_reason(struct mrf_why *why, int err, const struct mrf_refusal *said)
 {
-	const char *text = strstr(said->text, ": ");
-
-	if (!text || strlen(text + 2) >= sizeof(why->text))
-		text = ": the next of its local buffers cannot be reached by the device";
-	mrf_why_set(why, err, (int)said->code, "%s", text + 2);
+	mrf_why_said(why, err, said,
+		     "the next of its local buffers cannot be reached by the device");
 }
 
 /*
@@ -388,7 +384,7 @@ static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
 static void look_what_is_left_locked(struct mrf_ep *ep)
 {
 	if (mrf_list_empty(&ep->chores) && mrf_list_empty(&ep->drops) &&
-	    !mrf_deliver_has_late_locked(ep->inbox))
+	    !mrf_pull_has_late_locked(ep->inbox))
 		atomic_store(&ep->source.left, false);
 }
 
@@ -419,8 +415,8 @@ void mrf_chores_run(struct mrf_ep *ep)
 	mrf_lock_take(&ep->lock);
 	while (run_one_locked(ep))
 		;
-	if (mrf_deliver_has_late_locked(ep->inbox))
-		mrf_deliver_late_locked(ep->inbox);
+	if (mrf_pull_has_late_locked(ep->inbox))
+		mrf_pull_late_locked(ep->inbox);
 	look_what_is_left_locked(ep);
 	mrf_lock_release(&ep->lock);
 }

@@ -6,14 +6,14 @@
 
 static struct mrf_op *op_at(struct mrf_list *node)
 {
-	return mrf_list_entry(node, struct mrf_op, send.delivery);
+	return mrf_list_entry(node, struct mrf_op, send.await);
 }
 
 void mrf_delivery_await_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
 	op->undelivered = 1;
-	mrf_list_add_tail(&op->send.delivery, &peer->undelivered);
+	mrf_list_add_tail(&op->send.await, &peer->undelivered);
 	/* An acknowledged frame tells nothing of a machine that goes afterwards. */
 	mrf_conn_probe_locked(peer->conn);
 }
@@ -24,7 +24,7 @@ void mrf_delivery_unawait_locked(struct mrf_op *op)
 	if (!op->undelivered)
 		return;
 	op->undelivered = 0;
-	mrf_list_del(&op->send.delivery);
+	mrf_list_del(&op->send.await);
 }
 
 static bool is_taken(const struct mrf_peer *peer, const struct mrf_op *op)

@@ -2,7 +2,7 @@
 /*
  * Messages that complete when their target has taken them (FI_DELIVERY_COMPLETE). The acknowledgement
  * of RC says only that a frame has come into a receive that all lines share. So such a message is out
- * (op->undelivered, in peer->undelivered by op->send.delivery) from its posting until the target says,
+ * (op->undelivered, in peer->undelivered by op->send.await) from its posting until the target says,
  * in a note or in a frame of the line the other way, that the frame was taken: then its bytes are in
  * the buffer of the receive that it has matched, or, if there was none, among the unexpected messages.
  *

@@ -11,6 +11,7 @@
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/offer_op.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/permits.h"
@@ -130,8 +131,10 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 	if (peer->target.instance != before)
 		mrf_ask_unwant_locked(peer);
 	mrf_fail_settle_locked(conn);
-	if (peer->kind == MRF_CONN_LINE)
+	if (peer->kind == MRF_CONN_LINE) {
 		mrf_outlet_begins_locked(peer, &conn->line);
+		mrf_offer_begins_locked(peer, conn->told);
+	}
 	if (mrf_conn_establish_locked(conn, &why) == MRF_ATTEMPT_FAILED) {
 		give_up_why_locked(peer, &why);
 		return;

@@ -151,7 +151,8 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 						      .total = op->total,
 						      .arrives = mrf_kind_arrives(req->type->kind),
 						      .message = req->type->kind == MRF_OP_SEND,
-						      .whole = req->type->kind == MRF_OP_SEND,
+						      .whole = req->type->whole,
+						      .together = req->type->together,
 						      .inject = req->flags & FI_INJECT,
 						      .late = late },
 			     &op->local);

@@ -34,6 +34,7 @@
 #include "ep/tx/cause.h"
 #include "ep/tx/delivery.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/offered.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/settle.h"
 
@@ -291,8 +292,10 @@ enum mrf_standing mrf_fail_conn_locked(struct mrf_conn *conn, struct mrf_op *op,
 	if (first)
 		diagnose_locked(conn, op, wc);
 	stood = standing_of_locked(conn, op, first);
-	if (op)
+	if (op) {
 		mrf_delivery_unawait_locked(op);
+		mrf_offered_unawait_locked(op);
+	}
 	if (op && is_undone(op))
 		came_back_locked(conn, op, stood);
 	else if (op)
@@ -311,7 +314,7 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 
 	mrf_lock_held(&peer->ep->lock);
 	mrf_why_set(&why, err, code, "%s", text);
-	if (!mrf_list_empty(&peer->queue))
+	if (mrf_peer_has_work(peer))
 		mrf_refuse(err, FI_LOG_EP_DATA, (unsigned)code, "%s", text);
 	mrf_list_each_safe (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
@@ -324,6 +327,7 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 		else
 			mrf_settle_fail_locked(op, &why);
 	}
+	mrf_offered_fail_all_locked(peer, &why);
 	if (peer->gone)
 		mrf_conn_kick_locked(peer);
 }
@@ -413,6 +417,10 @@ static void settle_one_locked(struct mrf_op *op, uint32_t psn)
 		break;
 	}
 	op->doubt = MRF_WC_OK;
+	if (all && op->type->came) {
+		op->type->came(op->peer, op);
+		return;
+	}
 	if (all)
 		op->acked = op->pos;
 	op->again |= !all;

@@ -13,7 +13,9 @@ void mrf_outlet_begins_locked(struct mrf_peer *peer, const struct mrf_welcome_li
 					  .window = mrf_min(line->window, MRF_WINDOW_MAX),
 					  .slot = line->slot,
 					  .kinds = line->kinds,
-					  .reverse = peer->line.reverse };
+					  .reverse = peer->line.reverse,
+					  .offers = peer->line.offers,
+					  .begun = line->taken };
 	mrf_reverse_find_inlet_locked(peer);
 }
 
@@ -29,7 +31,7 @@ bool mrf_outlet_lets_locked(struct mrf_peer *peer)
 bool mrf_outlet_waits_locked(const struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return !mrf_list_empty(&peer->undelivered) ||
+	return !mrf_list_empty(&peer->undelivered) || !mrf_list_empty(&peer->offered) ||
 	       (!mrf_list_empty(&peer->queue) && !mrf_outlet_is_open(&peer->line));
 }
 

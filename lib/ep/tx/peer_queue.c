@@ -11,6 +11,7 @@
 #include "ep/msg/reverse.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/delivery.h"
+#include "ep/tx/offer_op.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/rpc.h"
@@ -115,15 +116,15 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 	return false;
 }
 
-/* Is the target ready for more? */
-static bool lets_locked(struct mrf_peer *peer)
+/* Is the target ready for more, and the line for op? */
+static bool lets_locked(struct mrf_peer *peer, const struct mrf_op *op)
 {
 	switch (peer->kind) {
 	case MRF_CONN_ACCESS:
 	case MRF_CONN_KINDS:
 		break;
 	case MRF_CONN_LINE:
-		return mrf_outlet_lets_locked(peer);
+		return mrf_outlet_lets_locked(peer) && mrf_offer_lets_locked(peer, op);
 	}
 	return true;
 }
@@ -131,7 +132,8 @@ static bool lets_locked(struct mrf_peer *peer)
 /* 0 when the queue's first should be looked at (again); -FI_EAGAIN when it has to wait. */
 static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	while (!mrf_account_posted(op)) {
+	/* The bytes of an offer are posted when the target asks for them. */
+	while (!mrf_account_posted(op) && !op->offered) {
 		int ret;
 
 		if (mrf_unlikely(peer->state != MRF_PEER_READY))
@@ -141,7 +143,7 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 			return -FI_EAGAIN;
 		}
 		if (!mrf_rpc_lets_locked(peer->conn, op) || !in_reach_locked(peer, op) ||
-		    !lets_locked(peer))
+		    !lets_locked(peer, op))
 			return -FI_EAGAIN;
 		ret = op->type->post(peer, op);
 		if (mrf_likely(!ret))
@@ -256,10 +258,12 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 
 	mrf_lock_held(&peer->ep->lock);
 	if (peer->state != MRF_PEER_READY) {
-		if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue))
+		if (peer->state == MRF_PEER_IDLE && mrf_peer_has_work(peer))
 			mrf_conn_kick_locked(peer);
 		return;
 	}
+	if (mrf_unlikely(peer->line.asks || peer->conn->bulk))
+		mrf_offer_advance_locked(peer);
 	do {
 		do {
 			while (mrf_likely(peer->state == MRF_PEER_READY) &&
@@ -281,8 +285,9 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 		mrf_conn_watch_locked(peer);
 	/* A peer that was removed from the address vector has done its last operation. */
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
-			 mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->chores.list) &&
-			 !peer->chores.unprepared && !mrf_conn_in_flight_locked(peer->conn)))
+			 mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->offered) &&
+			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
+			 !mrf_conn_in_flight_locked(peer->conn)))
 		mrf_conn_kick_locked(peer);
 }
 
@@ -352,9 +357,21 @@ static void feed_locked(struct mrf_ep *ep)
 		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, starved));
 }
 
+/* Is it a part of a long message? */
+static bool is_bulk_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
+{
+	struct mrf_bulk *bulk = mrf_idmap_find(&ep->bulks, wc->wr_id);
+
+	if (bulk)
+		mrf_offer_completed_locked(bulk, wc);
+	return bulk;
+}
+
 static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 {
 	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id)) {
+		if (mrf_unlikely(ep->bulks.count) && is_bulk_locked(ep, wc))
+			return;
 		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
 		/*
 		 * The device completes it although the peer has given up everything

@@ -32,6 +32,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, enum mrf_conn_kind ki
 	mrf_list_init(&peer->queue);
 	mrf_list_init(&peer->redo);
 	mrf_list_init(&peer->undelivered);
+	mrf_list_init(&peer->offered);
 	mrf_chores_init(peer);
 	mrf_list_init(&peer->known.to_ask);
 	mrf_list_init(&peer->known.asked);

@@ -5,53 +5,33 @@
 #include "ep/msg/reverse.h"
 #include "ep/tx/delivery.h"
 #include "ep/tx/entry.h"
+#include "ep/tx/send_frame.h"
 #include "ep/tx/send_op.h"
 #include "proto/frame.h"
 
-_Static_assert(MRF_SEND_MAX == MRF_LINE_DATA, "a message is one frame");
-
-static uint32_t frame_flags(const struct mrf_op *op)
-{
-	return (op->send.cq_data ? MRF_FRAME_CQ_DATA : 0) |
-	       (op->send.tagged ? MRF_FRAME_TAGGED : 0) | (op->send.delivers ? MRF_FRAME_ACK : 0);
-}
-
-static int check_target(const struct mrf_peer *peer, const struct mrf_op *op)
-{
-	if (mrf_unlikely(op->total + MRF_FRAME_MESSAGE_MAX > peer->line.slot))
-		return -FI_EMSGSIZE;
-	return mrf_likely(peer->line.kinds & (op->send.tagged ? MRF_LINE_TAGGED : MRF_LINE_MSG))
-		       ? 0
-		       : -FI_EOPNOTSUPP;
-}
+_Static_assert(MRF_SEND_MAX == MRF_LINE_DATA, "a short message is one frame");
 
 int mrf_send_frame_locked(struct mrf_peer *peer, struct mrf_op *op, struct mrf_sge *sge, int nsge,
 			  bool is_inline)
 {
 	struct mrf_conn *conn = peer->conn;
-	struct mrf_frame_message frame = { .flags = frame_flags(op),
-					   .number = (uint32_t)peer->line.posted,
-					   .tag = op->send.tag,
-					   .cq_data = op->imm.data };
+	struct mrf_frame_message frame;
 	uint8_t *head = mrf_conn_head(conn);
-	int ret = check_target(peer, op);
+	int ret = mrf_send_frame_fill_locked(peer, op, &frame);
 
 	mrf_lock_held(&peer->ep->lock);
+	if (mrf_unlikely(op->total + MRF_FRAME_MESSAGE_MAX > peer->line.slot))
+		return -FI_EMSGSIZE;
 	if (mrf_unlikely(ret))
 		return ret;
-	mrf_reverse_say_locked(peer, &frame);
 	sge[0] = (struct mrf_sge){ .addr = (uintptr_t)head,
 				   .len = (uint32_t)mrf_frame_message_encode(&frame, head),
 				   .lkey = conn->slots_mr.lkey };
 	ret = mrf_conn_post_frame_locked(conn, op, sge, nsge + 1, is_inline);
 	if (mrf_unlikely(ret))
 		return ret;
-	if (frame.flags & MRF_FRAME_TAKEN)
-		mrf_reverse_said_locked(peer);
 	op->pos = op->total;
-	op->imm.posted = true;
-	op->psn.from = (uint32_t)peer->line.posted++;
-	op->psn.to = op->psn.from + 1;
+	mrf_send_frame_posted_locked(peer, op, &frame);
 	if (mrf_unlikely(op->send.delivers))
 		mrf_delivery_await_locked(peer, op);
 	return 0;
@@ -74,6 +54,7 @@ static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
 const struct mrf_op_type mrf_op_send = {
 	.kind = MRF_OP_SEND,
 	.call = "fi_send",
+	.whole = true,
 	.data = true, /* the frame itself, which a message of no bytes has, too */
 	.post = post_frame_locked,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A message as an operation: one frame over the line to its peer. */
+/* A message as an operation: one frame over the line to its peer; a long one: tx/offer.h. */
 #ifndef MRF_EP_TX_SEND_OP_H
 #define MRF_EP_TX_SEND_OP_H
 
@@ -8,7 +8,7 @@
 
 extern const struct mrf_op_type mrf_op_send;
 
-/* The most bytes that one message may have: what goes into one frame. */
+/* The most bytes of a message that go with its frame. */
 #define MRF_SEND_MAX 16384
 
 /* What a message has beside what every operation has. */

@@ -22,11 +22,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "ep/link/bulk.h"
 #include "ep/msg/arrive.h"
 #include "ep/resolve/ask.h"
 #include "ep/tx/delivery.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/offer_op.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/peers.h"
@@ -125,6 +127,9 @@ static void take_down_locked(struct mrf_peer *peer)
 	struct mrf_conn *conn = peer->conn;
 	bool denied = mrf_conn_end_denied_locked(conn);
 
+	/* Something was wrong with it, but nothing has put its queue pair into error. */
+	if (peer->kind == MRF_CONN_LINE && conn->cause == MRF_WC_OK)
+		mrf_conn_gone_locked(conn);
 	if (conn->tail != conn->head) {
 		/* The connection has a deadline by which to come back. */
 		if (peer->state == MRF_PEER_BROKEN) {
@@ -135,6 +140,10 @@ static void take_down_locked(struct mrf_peer *peer)
 		return;
 	}
 	mrf_rpc_lost_locked(conn);
+	mrf_bulk_shut_locked(conn);
+	/* What has completed was done. */
+	mrf_peer_progress_locked(peer->ep);
+	mrf_offer_lost_locked(conn);
 	mrf_peer_rewind_locked(peer);
 	if (peer->kind == MRF_CONN_LINE) {
 		/* The last note may be behind what has come over other lines. */
@@ -163,15 +172,19 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 	mrf_peer_progress_locked(peer->ep);
 	if (mrf_peer_is_broken(peer->state))
 		take_down_locked(peer);
-	if (peer->gone && mrf_list_empty(&peer->queue) && mrf_list_empty(&peer->undelivered) &&
+	if (peer->state == MRF_PEER_READY && peer->kind == MRF_CONN_LINE)
+		mrf_offer_serve_locked(peer);
+	if (peer->gone && !mrf_peer_has_work(peer) && mrf_list_empty(&peer->undelivered) &&
 	    mrf_list_empty(&peer->chores.list) && !peer->chores.busy && !peer->chores.unprepared &&
 	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
-		if (peer->conn)
+		if (peer->conn) {
+			mrf_bulk_end_locked(peer->conn);
 			mrf_conn_destroy_locked(peer->conn);
+		}
 		mrf_peers_free_locked(peer);
 		return;
 	}
-	if (peer->state == MRF_PEER_IDLE && !mrf_list_empty(&peer->queue)) {
+	if (peer->state == MRF_PEER_IDLE && mrf_peer_has_work(peer)) {
 		mrf_dial_locked(peer, &calls);
 	} else {
 		/* The operations that the peer was dialled for may have been canceled. */
@@ -441,8 +454,10 @@ bool mrf_service_abandon_locked(struct mrf_peer *peer)
 	if (peer->chores.busy)
 		return false;
 	mrf_delivery_abandon_locked(peer);
+	mrf_offer_abandon_locked(peer);
 	if (peer->conn) {
 		collect_ring_locked(peer, peer->conn);
+		mrf_bulk_end_locked(peer->conn);
 		/* The device must have let go of the buffers before they are given back. */
 		mrf_conn_destroy_locked(peer->conn);
 	}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/errtext.h"
+#include "base/log.h"
+#include "ep/link/conn.h"
+#include "ep/tx/cause.h"
+#include "ep/tx/fail.h"
+#include "ep/tx/offer_op.h"
+#include "ep/tx/offered.h"
+#include "ep/tx/send_frame.h"
+#include "ep/tx/send_op.h"
+#include "ep/tx/settle.h"
+
+static struct mrf_op *waiting_at(struct mrf_list *node)
+{
+	return mrf_list_entry(node, struct mrf_op, send.await);
+}
+
+/* --- offering --------------------------------------------------------------------------- */
+
+bool mrf_offer_lets_locked(struct mrf_peer *peer, const struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	if (op->type != &mrf_op_offer || peer->conn->bulk)
+		return true;
+	mrf_bulk_want_locked(peer->conn);
+	return false;
+}
+
+static int send_offer_locked(struct mrf_peer *peer, struct mrf_op *op,
+			     const struct mrf_frame_offer *offer)
+{
+	uint8_t buf[MRF_FRAME_OFFER_MAX];
+	struct mrf_sge sge = { .addr = (uintptr_t)buf };
+	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
+
+	sge.len = (uint32_t)mrf_frame_offer_encode(offer, buf);
+	return mrf_conn_post_locked(peer->conn, &wr, op, 0, sge.len);
+}
+
+static int post_offer_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	struct mrf_frame_offer offer = { .length = op->total, .bulk = mrf_bulk_name(peer->conn) };
+	int ret = mrf_send_frame_fill_locked(peer, op, &offer.message);
+
+	mrf_lock_held(&peer->ep->lock);
+	if (!ret)
+		ret = send_offer_locked(peer, op, &offer);
+	if (ret)
+		return ret;
+	peer->conn->bulk->named = true;
+	peer->line.offers = true;
+	op->offer = peer->line.posted;
+	op->send.resumes = false;
+	mrf_send_frame_posted_locked(peer, op, &offer.message);
+	mrf_offered_await_locked(peer, op);
+	return 0;
+}
+
+/* Its place among the offers is that of its frame: those that came later were posted later. */
+static void came_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	mrf_op_leave_locked(op);
+	op->offered = 1;
+	op->send.resumes = true;
+	mrf_list_add_tail(&op->send.await, &peer->offered);
+}
+
+const struct mrf_op_type mrf_op_offer = {
+	.kind = MRF_OP_SEND,
+	.call = "fi_send",
+	.together = true,
+	.data = true, /* the frame */
+	.post = post_offer_locked,
+	.came = came_locked,
+};
+
+/* --- the end ----------------------------------------------------------------------------- */
+
+static void refused_locked(struct mrf_op *op)
+{
+	struct mrf_why why;
+
+	mrf_why_set(&why, FI_ECONNREFUSED, 4333,
+		    "the peer has not received the message: its endpoint is closing, or has no "
+		    "room to receive long messages");
+	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
+	mrf_offered_fail_locked(op, &why);
+}
+
+/* --- bytes that were asked for ----------------------------------------------------------- */
+
+/* What the target asks for cannot be, or is not there any more: it shall begin anew. */
+static void start_over_locked(struct mrf_conn *conn)
+{
+	conn->bulk->connected = false;
+	mrf_conn_break_locked(conn->peer);
+}
+
+static bool is_wanted_next_locked(struct mrf_op *op, const struct mrf_granted *granted)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	if (op->send.resumes && !op->inflight && granted->offset >= op->acked) {
+		op->pos = op->acked = mrf_min(granted->offset, op->total);
+		op->send.resumes = false;
+	}
+	return !op->send.resumes && granted->offset == op->pos &&
+	       granted->length <= op->total - op->pos;
+}
+
+static int post_part_locked(struct mrf_bulk *bulk, struct mrf_op *op, uint32_t length)
+{
+	struct mrf_sge sge[MRF_LOCAL_SGE];
+	uint64_t len = length;
+	int nsge = mrf_local_sges(&op->local, op->pos, &len, sge, MRF_LOCAL_SGE), ret;
+
+	mrf_lock_held(&op->peer->ep->lock);
+	if (len != length)
+		return -FI_EIO;
+	ret = mrf_vpair_send(bulk->pair, bulk->id, sge, nsge, op->local.kind == MRF_LOCAL_INLINE);
+	if (mrf_unlikely(ret == -FI_EACCES)) {
+		mrf_conn_denied_locked(bulk->conn);
+		ret = 0;
+	}
+	if (mrf_unlikely(ret))
+		return ret;
+	bulk->posted[bulk->tail++ % MRF_GRANTS] = (struct mrf_posted){ .op = op, .bytes = length };
+	op->peer->ep->scq_used++;
+	op->inflight++;
+	op->pos += length;
+	return 0;
+}
+
+/* False: this one has to wait, or the line has ended with it. */
+static bool post_next_locked(struct mrf_bulk *bulk)
+{
+	struct mrf_peer *peer = bulk->conn->peer;
+	const struct mrf_granted *granted = &bulk->granted[bulk->first % MRF_GRANTS];
+	struct mrf_op *op = mrf_offered_find_locked(peer, granted->number);
+	int ret;
+
+	if (mrf_bulk_in_flight(bulk) == MRF_GRANTS || peer->ep->scq_used >= MRF_EP_SCQ) {
+		mrf_conn_await_room_locked(peer);
+		return false;
+	}
+	if (!op || !is_wanted_next_locked(op, granted)) {
+		start_over_locked(bulk->conn);
+		return false;
+	}
+	if (mrf_unlikely(!mrf_local_open(&peer->ep->buf, &op->local))) {
+		mrf_offered_unawait_locked(op);
+		mrf_cause_fail_locked(op, MRF_WC_LOCAL, "");
+		start_over_locked(bulk->conn);
+		return false;
+	}
+	ret = post_part_locked(bulk, op, granted->length);
+	if (mrf_unlikely(ret)) {
+		mrf_offered_unawait_locked(op);
+		mrf_fail_post_locked(op, ret);
+		start_over_locked(bulk->conn);
+		return false;
+	}
+	bulk->first++;
+	return true;
+}
+
+static bool takes_parts_locked(const struct mrf_bulk *bulk)
+{
+	return bulk->connected && bulk->conn->peer->state == MRF_PEER_READY;
+}
+
+static void post_all_locked(struct mrf_bulk *bulk)
+{
+	while (takes_parts_locked(bulk) && bulk->first != bulk->last && post_next_locked(bulk))
+		;
+}
+
+/* --- what the target says ---------------------------------------------------------------- */
+
+/* The target's end of the pair, with the first part that it asks for. */
+static bool take_name_locked(struct mrf_conn *conn, const struct mrf_frame_bulk *name)
+{
+	struct mrf_bulk *bulk = conn->bulk;
+
+	if (!name->qp)
+		return true;
+	if (!bulk || bulk->other.qpn)
+		return false;
+	bulk->other = (struct mrf_vpair_name){ .qpn = name->qp, .psn = name->psn };
+	mrf_conn_kick_locked(conn->peer);
+	return true;
+}
+
+static bool take_part_locked(struct mrf_conn *conn, const struct mrf_frame_grant *grant)
+{
+	struct mrf_bulk *bulk = conn->bulk;
+
+	if (!bulk || !bulk->other.qpn || bulk->last - bulk->first == MRF_GRANTS)
+		return false;
+	bulk->granted[bulk->last++ % MRF_GRANTS] = (struct mrf_granted){ .number = grant->number,
+									 .offset = grant->offset,
+									 .length = grant->length };
+	post_all_locked(bulk);
+	return true;
+}
+
+static void answered_locked(struct mrf_peer *peer, uint64_t number)
+{
+	struct mrf_outlet *line = &peer->line;
+
+	if (!line->asked || line->ask != number)
+		return;
+	line->asked = false;
+	line->ask++;
+}
+
+bool mrf_offer_granted_locked(struct mrf_conn *conn, const struct mrf_frame_grant *grant)
+{
+	struct mrf_peer *peer = conn->peer;
+	struct mrf_op *op;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (!take_name_locked(conn, &grant->bulk))
+		return false;
+	if (grant->length)
+		return take_part_locked(conn, grant);
+	answered_locked(peer, grant->number);
+	op = grant->flags & MRF_FRAME_WAITS ? NULL : mrf_offered_find_locked(peer, grant->number);
+	/* It may have failed here. */
+	if (!op)
+		return true;
+	if (grant->flags & MRF_FRAME_REFUSED)
+		refused_locked(op);
+	else
+		mrf_offered_end_locked(op);
+	return true;
+}
+
+/* --- what comes back --------------------------------------------------------------------- */
+
+static void part_done_locked(struct mrf_op *op, uint32_t bytes)
+{
+	op->peer->dial.losses = 0;
+	if (op->offered)
+		op->acked += bytes;
+	if (op->offered && op->acked == op->total && !op->send.delivers)
+		mrf_offered_end_locked(op);
+	else
+		mrf_settle_locked(op);
+}
+
+/* The bytes go again over the next line, unless they are gone. */
+static void part_failed_locked(struct mrf_bulk *bulk, struct mrf_op *op, const struct mrf_wc *wc)
+{
+	bool local = wc->status == MRF_WC_LOCAL || !mrf_local_open(&op->peer->ep->buf, &op->local);
+
+	mrf_lock_held(&op->peer->ep->lock);
+	start_over_locked(bulk->conn);
+	if (local && op->offered) {
+		mrf_offered_unawait_locked(op);
+		mrf_cause_fail_locked(op, MRF_WC_LOCAL, "");
+	} else {
+		mrf_settle_locked(op);
+	}
+}
+
+static struct mrf_posted take_off_locked(struct mrf_bulk *bulk)
+{
+	struct mrf_posted posted = bulk->posted[bulk->head++ % MRF_GRANTS];
+
+	bulk->conn->peer->ep->scq_used--;
+	posted.op->inflight--;
+	return posted;
+}
+
+void mrf_offer_completed_locked(struct mrf_bulk *bulk, const struct mrf_wc *wc)
+{
+	struct mrf_posted posted;
+
+	mrf_lock_held(&bulk->conn->peer->ep->lock);
+	if (!mrf_bulk_in_flight(bulk))
+		return;
+	posted = take_off_locked(bulk);
+	if (mrf_likely(wc->status == MRF_WC_OK))
+		part_done_locked(posted.op, posted.bytes);
+	else
+		part_failed_locked(bulk, posted.op, wc);
+	post_all_locked(bulk);
+}
+
+void mrf_offer_lost_locked(struct mrf_conn *conn)
+{
+	struct mrf_bulk *bulk = conn->bulk;
+	struct mrf_peer *peer = conn->peer;
+
+	mrf_lock_held(&peer->ep->lock);
+	mrf_list_each (node, &peer->offered)
+		waiting_at(node)->send.resumes = true;
+	if (!bulk)
+		return;
+	while (mrf_bulk_in_flight(bulk))
+		mrf_settle_locked(take_off_locked(bulk).op);
+	mrf_bulk_free_locked(conn);
+}
+
+/* --- a new line -------------------------------------------------------------------------- */
+
+void mrf_offer_begins_locked(struct mrf_peer *peer, bool known)
+{
+	struct mrf_why why;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (known) {
+		peer->line.asks = peer->line.offers;
+		return;
+	}
+	peer->line.offers = false;
+	mrf_why_set(&why, FI_ECONNRESET, 4334,
+		    "the connection to the peer was lost before the message was received, and its "
+		    "endpoint knows nothing of it any more: was it started again?");
+	mrf_offered_fail_all_locked(peer, &why);
+}
+
+/* The next one that was offered on a line before. NULL: there is none. */
+static const struct mrf_op *next_to_ask_locked(const struct mrf_peer *peer)
+{
+	mrf_list_each (node, &peer->offered) {
+		const struct mrf_op *op = waiting_at(node);
+
+		if (op->offer >= peer->line.ask)
+			return op->offer < peer->line.begun ? op : NULL;
+	}
+	return NULL;
+}
+
+static int send_question_locked(struct mrf_conn *conn, const struct mrf_frame_ask *ask)
+{
+	uint8_t buf[MRF_FRAME_ASK_LEN];
+	struct mrf_sge sge = { .addr = (uintptr_t)buf };
+	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
+
+	sge.len = (uint32_t)mrf_frame_ask_encode(ask, buf);
+	return mrf_conn_send_locked(conn, &wr);
+}
+
+/* False: it cannot be asked now. */
+static bool ask_locked(struct mrf_peer *peer)
+{
+	const struct mrf_op *op = next_to_ask_locked(peer);
+	struct mrf_frame_ask ask = { .flags = op ? 0 : MRF_FRAME_LAST,
+				     .number = op ? op->offer : peer->line.begun };
+
+	/* The target can send nothing back for it before it knows this side's end of the pair. */
+	if (op && !peer->conn->bulk) {
+		mrf_bulk_want_locked(peer->conn);
+		return false;
+	}
+	if (!mrf_conn_room_locked(peer->conn)) {
+		mrf_conn_await_room_locked(peer);
+		return false;
+	}
+	ask.bulk = mrf_bulk_name(peer->conn);
+	if (send_question_locked(peer->conn, &ask)) {
+		mrf_conn_break_locked(peer);
+		return false;
+	}
+	if (ask.bulk.qp)
+		peer->conn->bulk->named = true;
+	peer->line.ask = ask.number;
+	peer->line.asked = peer->line.asks = op;
+	return true;
+}
+
+void mrf_offer_advance_locked(struct mrf_peer *peer)
+{
+	mrf_lock_held(&peer->ep->lock);
+	while (peer->state == MRF_PEER_READY && peer->line.asks && !peer->line.asked &&
+	       ask_locked(peer))
+		;
+	if (peer->conn->bulk)
+		post_all_locked(peer->conn->bulk);
+}
+
+/* --- the agent --------------------------------------------------------------------------- */
+
+/* All that is offered, and all that would be. */
+static void no_pair_locked(struct mrf_peer *peer, int ret)
+{
+	struct mrf_why why;
+
+	mrf_why_set(&why, -ret, 4331,
+		    "there are no resources for messages of more than %d bytes: %s", MRF_SEND_MAX,
+		    mrf_errtext(-ret));
+	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
+	mrf_offered_fail_all_locked(peer, &why);
+	mrf_list_each_safe (node, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		if (op->type == &mrf_op_offer)
+			mrf_settle_fail_locked(op, &why);
+	}
+}
+
+void mrf_offer_serve_locked(struct mrf_peer *peer)
+{
+	struct mrf_conn *conn = peer->conn;
+	int ret;
+
+	mrf_lock_held(&peer->ep->lock);
+	if (conn->wants_bulk && !conn->bulk) {
+		ret = mrf_bulk_open_locked(conn);
+		/* A line that has just ended makes none, either. */
+		if (ret && ret != -FI_ECONNRESET && peer->state == MRF_PEER_READY)
+			no_pair_locked(peer, ret);
+		else if (ret)
+			mrf_conn_break_locked(peer);
+	}
+	if (peer->state != MRF_PEER_READY || !conn->bulk || !conn->bulk->other.qpn ||
+	    conn->bulk->connected)
+		return;
+	if (mrf_bulk_connect_locked(conn))
+		mrf_conn_break_locked(peer);
+}
+
+void mrf_offer_abandon_locked(struct mrf_peer *peer)
+{
+	struct mrf_bulk *bulk = peer->conn ? peer->conn->bulk : NULL;
+	struct mrf_list *node;
+
+	mrf_lock_held(&peer->ep->lock);
+	while (bulk && mrf_bulk_in_flight(bulk)) {
+		struct mrf_op *op = take_off_locked(bulk).op;
+
+		/* It has failed, and waited for this. */
+		if (!op->inflight && !op->offered)
+			mrf_list_add_tail(&op->node, &peer->redo);
+	}
+	while ((node = mrf_list_first(&peer->offered))) {
+		struct mrf_op *op = waiting_at(node);
+
+		mrf_offered_unawait_locked(op);
+		if (!op->inflight)
+			mrf_list_add_tail(&op->node, &peer->redo);
+	}
+}

@@ -67,17 +67,18 @@ enum cost_match {
 
 /* Of cost_message: the ways to carry messages, the sizes, and how many others are posted. */
 enum { MESSAGE_RAW, MESSAGE_NATIVE, MESSAGE_DEFAULT, MESSAGE_OTHER, COST_MESSAGE_WAYS };
-#define COST_MESSAGE_SIZES 7
+#define COST_MESSAGE_SIZES 11
 #define COST_MESSAGE_OTHERS 3
 
 /*
  * Instructions. PING_PONG: of a round trip, each size in all ways. STREAM: for each message with
- * many in flight, in all ways. TAGGED: of a round trip of this library.
+ * many in flight, in all ways, and of long ones. TAGGED: of a round trip of this library.
  */
 enum cost_message {
 	MESSAGE_PING_PONG,
 	MESSAGE_STREAM = MESSAGE_PING_PONG + COST_MESSAGE_SIZES * COST_MESSAGE_WAYS,
-	MESSAGE_TAGGED = MESSAGE_STREAM + COST_MESSAGE_WAYS,
+	MESSAGE_STREAM_LONG = MESSAGE_STREAM + COST_MESSAGE_WAYS,
+	MESSAGE_TAGGED = MESSAGE_STREAM_LONG + COST_MESSAGE_WAYS,
 	COST_MESSAGE = MESSAGE_TAGGED + COST_MESSAGE_OTHERS
 };
 

@@ -9,8 +9,10 @@
 #include "cost.h"
 #include "message.h"
 
-#define TIMES 256u
+#define TIMES 256u /* of messages that are not long */
 #define STREAM 1024u
+#define STREAM_LONG 64u
+#define DEPTH_LONG 16u
 /* In the first few of a round the agent takes part, which looks after endpoints that nobody polls. */
 #define ROUNDS 9
 #define TAG 1u
@@ -20,6 +22,7 @@ struct way {
 	struct message_end end[2];
 	int there;
 	size_t len;
+	unsigned times, depth;
 };
 
 static struct way ways[COST_MESSAGE_WAYS];
@@ -59,7 +62,7 @@ static void ping_pong(void *arg)
 {
 	struct way *way = arg;
 
-	for (unsigned i = 0; way->there && i < TIMES; i++) {
+	for (unsigned i = 0; way->there && i < way->times; i++) {
 		pass(way, 0);
 		pass(way, 1);
 	}
@@ -70,8 +73,8 @@ static void stream(void *arg)
 	struct way *way = arg;
 	unsigned sent = 0, come = 0, n;
 
-	while (way->there && come < STREAM) {
-		while (sent < STREAM && sent - come < MESSAGE_DEPTH &&
+	while (way->there && come < way->times) {
+		while (sent < way->times && sent - come < way->depth &&
 		       way->end[0].send(&way->end[0], way->len))
 			sent++;
 		way->end[0].poll(&way->end[0]);
@@ -84,17 +87,27 @@ static void stream(void *arg)
 
 /* --- how long it takes -------------------------------------------------------------- */
 
-static void measure(void (*work)(void *), size_t len, unsigned each, double *cost)
+static void measure(void (*work)(void *), size_t len, unsigned times, unsigned depth, double *cost)
 {
 	struct bench_series series[COST_MESSAGE_WAYS];
 
 	for (int i = 0; i < COST_MESSAGE_WAYS; i++) {
 		ways[i].len = len;
+		ways[i].times = times;
+		ways[i].depth = depth;
 		series[i] = (struct bench_series){ .work = work, .arg = &ways[i] };
 	}
 	bench_rounds(series, COST_MESSAGE_WAYS, ROUNDS);
 	for (int i = 0; i < COST_MESSAGE_WAYS; i++)
-		cost[i] = ways[i].there ? bench_middle(series[i].ns, ROUNDS) / each : 0;
+		cost[i] = ways[i].there ? bench_middle(series[i].ns, ROUNDS) / times : 0;
+}
+
+/* Long ones take long. */
+static unsigned times_of(size_t len)
+{
+	size_t times = TIMES * (size_t)16384 / len;
+
+	return times > TIMES ? TIMES : times < 4 ? 4 : (unsigned)times;
 }
 
 /* Behind receives with so many other tags; of this library alone. */
@@ -105,6 +118,7 @@ static void measure_tagged(double *cost)
 	struct bench_series series = { .work = ping_pong, .arg = way };
 
 	way->len = 8;
+	way->times = TIMES;
 	for (int e = 0; e < 2; e++) {
 		way->end[e].tag = TAG;
 		way->end[e].post(&way->end[e], MESSAGE_MAX);
@@ -156,17 +170,20 @@ static void open_all(void)
 
 int main(void)
 {
-	static const size_t sizes[COST_MESSAGE_SIZES] = { 8, 64, 256, 1024, 4096, 8192, 16384 };
+	static const size_t sizes[COST_MESSAGE_SIZES] = { 8,	   64,	    256,    1024,
+							  4096,	   8192,    16384,  65536,
+							  1 << 18, 1 << 20, 1 << 22 };
 	double cost[COST_MESSAGE];
 
 	open_all();
 	for (int i = 0; i < COST_MESSAGE_SIZES; i++) {
 		cost_says("messages, ping-pong");
-		measure(ping_pong, sizes[i], TIMES,
+		measure(ping_pong, sizes[i], times_of(sizes[i]), 1,
 			&cost[MESSAGE_PING_PONG + i * COST_MESSAGE_WAYS]);
 	}
 	cost_says("messages, streams");
-	measure(stream, 8, STREAM, &cost[MESSAGE_STREAM]);
+	measure(stream, 8, STREAM, MESSAGE_DEPTH, &cost[MESSAGE_STREAM]);
+	measure(stream, 65536, STREAM_LONG, DEPTH_LONG, &cost[MESSAGE_STREAM_LONG]);
 	cost_says("messages, tagged");
 	measure_tagged(&cost[MESSAGE_TAGGED]);
 	return cost_print(cost, COST_MESSAGE);

@@ -9,8 +9,8 @@
 #include "bench.h"
 #include "fab.h"
 
-#define MESSAGE_MAX ((size_t)16384) /* bytes of the longest */
-#define MESSAGE_DEPTH 64	    /* in flight at most */
+#define MESSAGE_MAX ((size_t)4 << 20) /* bytes of the longest */
+#define MESSAGE_DEPTH 64	      /* in flight at most */
 
 /*
  * An end. Every receive and every send uses the same buffer, as only time is measured. The calls

@@ -67,9 +67,14 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				 512, 32, 512 },
 	[MRF_PARAM_UNEXPECTED] = { "FI_MRFAB_UNEXPECTED", FI_PARAM_INT,
 				   "mrfab: KiB of messages for which no receive is posted "
-				   "that an endpoint keeps before its peers have to wait "
-				   "(default: 65536)",
+				   "that an endpoint keeps before the bytes of others have "
+				   "to wait at their senders (default: 65536)",
 				   65536, 1, INT_MAX },
+	[MRF_PARAM_UNEXPECTED_COUNT] = { "FI_MRFAB_UNEXPECTED_COUNT", FI_PARAM_INT,
+					 "mrfab: Messages for which no receive is posted that "
+					 "an endpoint keeps, with their bytes or without, "
+					 "before its peers have to wait (default: 1048576)",
+					 1048576, 1, INT_MAX },
 	[MRF_PARAM_LINGER] = { "FI_MRFAB_LINGER", FI_PARAM_INT,
 			       "mrfab: Milliseconds for which fi_close waits for messages "
 			       "of the endpoint to arrive (default: 2000)",

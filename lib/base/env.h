@@ -15,30 +15,31 @@
 #include <rdma/providers/fi_prov.h>
 
 enum mrf_param {
-	MRF_PARAM_LOG_INTERVAL,	  /* FI_LOG_INTERVAL: ms between repeated lines */
-	MRF_PARAM_LOG_LEVEL,	  /* FI_LOG_LEVEL */
-	MRF_PARAM_LOG_PROV,	  /* FI_LOG_PROV */
-	MRF_PARAM_LOG_SUBSYS,	  /* FI_LOG_SUBSYS */
-	MRF_PARAM_PROVIDER,	  /* FI_PROVIDER */
-	MRF_PARAM_IFACE,	  /* FI_MRFAB_IFACE: only this rxe device or net device */
-	MRF_PARAM_ACK_TIMEOUT,	  /* FI_MRFAB_ACK_TIMEOUT: IB exponent, 4.096 us * 2^n */
-	MRF_PARAM_RETRY,	  /* FI_MRFAB_RETRY_COUNT: 1..6 */
-	MRF_PARAM_CONN_TIMEOUT,	  /* FI_MRFAB_CONN_TIMEOUT: ms for one connection attempt */
-	MRF_PARAM_INBOUND,	  /* FI_MRFAB_INBOUND: connections from peers, per domain */
-	MRF_PARAM_ANSWER_TIMEOUT, /* FI_MRFAB_ANSWER_TIMEOUT: ms for the peer's agent */
-	MRF_PARAM_MR_MODE,	  /* FI_MRFAB_MR_MODE: required bits; read at each use */
-	MRF_PARAM_MONITOR,	  /* FI_MR_CACHE_MONITOR: userfaultfd, memhooks, disabled */
-	MRF_PARAM_BOUNCE_MAX,	  /* FI_MRFAB_BOUNCE_MAX: bytes that are copied, not registered */
-	MRF_PARAM_CACHE_SIZE,	  /* FI_MR_CACHE_MAX_SIZE: bytes; SIZE_MAX: unlimited */
-	MRF_PARAM_CACHE_COUNT,	  /* FI_MR_CACHE_MAX_COUNT: regions; 0: no cache */
-	MRF_PARAM_CACHE_MERGE,	  /* FI_MR_CACHE_MERGE_REGIONS: neighbours become one */
-	MRF_PARAM_CUDA_MONITOR,	  /* FI_MR_CUDA_CACHE_MONITOR_ENABLED */
-	MRF_PARAM_ROCR_MONITOR,	  /* FI_MR_ROCR_CACHE_MONITOR_ENABLED */
-	MRF_PARAM_ZE_MONITOR,	  /* FI_MR_ZE_CACHE_MONITOR_ENABLED */
-	MRF_PARAM_STRICT,	  /* FI_MRFAB_STRICT: on or off; contract/rules.h */
-	MRF_PARAM_RX_SLOTS,	  /* FI_MRFAB_RX_SLOTS: shared receives of an endpoint */
-	MRF_PARAM_UNEXPECTED,	  /* FI_MRFAB_UNEXPECTED: KiB of messages that nobody receives */
-	MRF_PARAM_LINGER,	  /* FI_MRFAB_LINGER: ms that fi_close gives to messages */
+	MRF_PARAM_LOG_INTERVAL,	    /* FI_LOG_INTERVAL: ms between repeated lines */
+	MRF_PARAM_LOG_LEVEL,	    /* FI_LOG_LEVEL */
+	MRF_PARAM_LOG_PROV,	    /* FI_LOG_PROV */
+	MRF_PARAM_LOG_SUBSYS,	    /* FI_LOG_SUBSYS */
+	MRF_PARAM_PROVIDER,	    /* FI_PROVIDER */
+	MRF_PARAM_IFACE,	    /* FI_MRFAB_IFACE: only this rxe device or net device */
+	MRF_PARAM_ACK_TIMEOUT,	    /* FI_MRFAB_ACK_TIMEOUT: IB exponent, 4.096 us * 2^n */
+	MRF_PARAM_RETRY,	    /* FI_MRFAB_RETRY_COUNT: 1..6 */
+	MRF_PARAM_CONN_TIMEOUT,	    /* FI_MRFAB_CONN_TIMEOUT: ms for one connection attempt */
+	MRF_PARAM_INBOUND,	    /* FI_MRFAB_INBOUND: connections from peers, per domain */
+	MRF_PARAM_ANSWER_TIMEOUT,   /* FI_MRFAB_ANSWER_TIMEOUT: ms for the peer's agent */
+	MRF_PARAM_MR_MODE,	    /* FI_MRFAB_MR_MODE: required bits; read at each use */
+	MRF_PARAM_MONITOR,	    /* FI_MR_CACHE_MONITOR: userfaultfd, memhooks, disabled */
+	MRF_PARAM_BOUNCE_MAX,	    /* FI_MRFAB_BOUNCE_MAX: bytes that are copied, not registered */
+	MRF_PARAM_CACHE_SIZE,	    /* FI_MR_CACHE_MAX_SIZE: bytes; SIZE_MAX: unlimited */
+	MRF_PARAM_CACHE_COUNT,	    /* FI_MR_CACHE_MAX_COUNT: regions; 0: no cache */
+	MRF_PARAM_CACHE_MERGE,	    /* FI_MR_CACHE_MERGE_REGIONS: neighbours become one */
+	MRF_PARAM_CUDA_MONITOR,	    /* FI_MR_CUDA_CACHE_MONITOR_ENABLED */
+	MRF_PARAM_ROCR_MONITOR,	    /* FI_MR_ROCR_CACHE_MONITOR_ENABLED */
+	MRF_PARAM_ZE_MONITOR,	    /* FI_MR_ZE_CACHE_MONITOR_ENABLED */
+	MRF_PARAM_STRICT,	    /* FI_MRFAB_STRICT: on or off; contract/rules.h */
+	MRF_PARAM_RX_SLOTS,	    /* FI_MRFAB_RX_SLOTS: shared receives of an endpoint */
+	MRF_PARAM_UNEXPECTED,	    /* FI_MRFAB_UNEXPECTED: KiB of messages that nobody receives */
+	MRF_PARAM_UNEXPECTED_COUNT, /* FI_MRFAB_UNEXPECTED_COUNT: how many of these */
+	MRF_PARAM_LINGER,	    /* FI_MRFAB_LINGER: ms that fi_close gives to messages */
 	MRF_PARAM_COUNT
 };
 

@@ -88,6 +88,8 @@
 #define MRF_SILENT_MS 1000
 /* A sender that has broken the protocol gets no other line for so long. */
 #define MRF_BARRED_MS 1000
+/* Messages of so few bytes go with their frame also where there is no room for more. */
+#define MRF_SEND_FEW 64
 /* Receives that an endpoint has posted at most. */
 #define MRF_RECVS 1048576
 /* How long fi_close waits until senders have been told what has come (ep/msg/farewell.h). */

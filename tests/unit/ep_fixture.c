@@ -44,13 +44,23 @@ void fixture_log(void)
 	reload("warn");
 }
 
+static void set_variable(const char *name, const char *value)
+{
+	if (value)
+		ck_assert_int_eq(setenv(name, value, 1), 0);
+	else
+		ck_assert_int_eq(unsetenv(name), 0);
+	mrf_env_reload();
+}
+
 void fixture_unexpected(const char *kib)
 {
-	if (kib)
-		ck_assert_int_eq(setenv("FI_MRFAB_UNEXPECTED", kib, 1), 0);
-	else
-		ck_assert_int_eq(unsetenv("FI_MRFAB_UNEXPECTED"), 0);
-	mrf_env_reload();
+	set_variable("FI_MRFAB_UNEXPECTED", kib);
+}
+
+void fixture_unexpected_count(const char *count)
+{
+	set_variable("FI_MRFAB_UNEXPECTED_COUNT", count);
 }
 
 void fixture_teardown(void)

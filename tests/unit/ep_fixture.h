@@ -62,6 +62,8 @@ void fixture_log(void);
 
 /* FI_MRFAB_UNEXPECTED for endpoints that are opened from here on; NULL: as usual. */
 void fixture_unexpected(const char *kib);
+/* FI_MRFAB_UNEXPECTED_COUNT, likewise. */
+void fixture_unexpected_count(const char *count);
 
 /* Each step's error, with everything undone, or 0. */
 int node_try_open(struct node *n, const struct node_opt *opt);

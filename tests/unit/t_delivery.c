@@ -214,7 +214,7 @@ START_TEST(a_message_is_told_while_there_is_no_room_for_others)
 
 	teardown();
 	fixture_setup();
-	fixture_unexpected("1");
+	fixture_unexpected_count("4");
 	open_with(FI_DELIVERY_COMPLETE);
 	node_open(&c, &(struct node_opt){ .mr_mode = FI_MR_ALLOCATED });
 	c_to = node_insert(&c, &b);
@@ -244,7 +244,7 @@ START_TEST(a_message_is_told_while_there_is_no_room_for_others)
 	for (i = 0; i < N; i++)
 		want_sent(i);
 	node_close(&c);
-	fixture_unexpected(NULL);
+	fixture_unexpected_count(NULL);
 }
 END_TEST
 

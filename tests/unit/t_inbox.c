@@ -9,6 +9,7 @@
 #include "base/param.h"
 #include "contract/budget.h"
 #include "ep_fixture.h"
+#include "ep/model/peer.h"
 #include "ep/msg/inbox.h"
 #include "ep/msg/silent.h"
 
@@ -258,10 +259,10 @@ static unsigned flood(struct node *n, fi_addr_t to)
 	return sent;
 }
 
-/* Bytes that messages take, and those that a window allows beyond that. */
+/* Bytes of messages. */
 static unsigned size_of(unsigned count)
 {
-	return count * (KEPT + (unsigned)sizeof(struct mrf_message));
+	return count * KEPT;
 }
 
 static void receive_some(unsigned count)
@@ -270,6 +271,18 @@ static void receive_some(unsigned count)
 		ck_assert_int_eq(fi_recv(b.ep, in, KEPT, NULL, FI_ADDR_UNSPEC, in), 0);
 		ck_assert_uint_eq(want_ok(&b, in).len, KEPT);
 	}
+}
+
+/* Not only offers? */
+static bool sends_bytes(struct node *n, fi_addr_t to)
+{
+	struct mrf_ep *ep = node_ep(n);
+	bool sends;
+
+	mrf_lock_take(&ep->lock);
+	sends = ep->peers[MRF_CONN_LINE].of[to]->line.eager > MRF_SEND_FEW;
+	mrf_lock_release(&ep->lock);
+	return sends;
 }
 
 START_TEST(who_floods_an_endpoint_does_not_stop_others)
@@ -281,15 +294,21 @@ START_TEST(who_floods_an_endpoint_does_not_stop_others)
 	others = flood(&c, c_to);
 	ck_assert_uint_ge(size_of(others), (ROOM - size_of(sent)) / 4);
 	ck_assert_uint_lt(size_of(others), (ROOM - size_of(sent)) / 4 + size_of(SLOTS));
-	/* Theirs is received, and nothing of the second's: its share grows. */
+	/* The first one's are received, and nothing of the second's: its share grows. */
+	ck_assert(!sends_bytes(&c, c_to));
 	receive_some(sent);
+	want_soon((fi_cq_read(c.cq, NULL, 0), sends_bytes(&c, c_to)));
+	send_some(&c, c_to, KEPT, 1);
 	want_sent(&c, 1);
 	/* Nothing has been lost. */
-	receive_some(4 * ROOM / KEPT - sent);
+	receive_some(4 * ROOM / KEPT + 1 - sent);
 	want_sent(&a, 2 * ROOM / KEPT - sent);
-	want_sent(&c, 2 * ROOM / KEPT - others - 1);
+	want_sent(&c, 2 * ROOM / KEPT - others);
 }
 END_TEST
+
+/* Bytes of a message. Fewer go with their frame even where there is no room. */
+#define SHORT (MRF_SEND_FEW + 1)
 
 static void tsend_some(struct node *n, fi_addr_t to, size_t len, uint64_t tag, unsigned count)
 {
@@ -300,12 +319,10 @@ static void tsend_some(struct node *n, fi_addr_t to, size_t len, uint64_t tag, u
 static void trecv_short(unsigned count)
 {
 	while (count--) {
-		ck_assert_int_eq(fi_trecv(b.ep, in, LEN, NULL, FI_ADDR_UNSPEC, 1, 0, in), 0);
-		ck_assert_uint_eq(want_ok(&b, in).len, 8);
+		ck_assert_int_eq(fi_trecv(b.ep, in, KEPT, NULL, FI_ADDR_UNSPEC, 1, 0, in), 0);
+		ck_assert_uint_eq(want_ok(&b, in).len, SHORT);
 	}
 }
-
-#define SHORT (sizeof(struct mrf_message) + 8) /* that is kept */
 
 static size_t kept(void)
 {
@@ -329,7 +346,7 @@ static void fill_up(struct node *d, size_t bytes)
 	out = pages(MRF_LINE_DATA);
 	tsend_some(&c, c_to, MRF_LINE_DATA, 2, FIRST);
 	want_sent(&c, FIRST);
-	tsend_some(d, d_to, each - 2 * sizeof(struct mrf_message) - MRF_LINE_DATA, 2, FIRST);
+	tsend_some(d, d_to, each - MRF_LINE_DATA, 2, FIRST);
 	want_sent(d, FIRST);
 	want_soon(kept() == before + FIRST * each);
 }
@@ -340,7 +357,7 @@ START_TEST(who_has_nothing_left_there_goes_on)
 	struct node d;
 
 	fill_up(&d, ROOM - 11 * SHORT);
-	tsend_some(&a, a_to, 8, 1, FIRST + 4);
+	tsend_some(&a, a_to, SHORT, 1, FIRST + 4);
 	want_sent(&a, FIRST);
 	want_none(&a);
 	trecv_short(FIRST + 4);
@@ -354,12 +371,12 @@ START_TEST(who_has_nothing_there_goes_on)
 {
 	struct node d, e;
 
-	tsend_some(&a, a_to, 8, 1, 1);
+	tsend_some(&a, a_to, SHORT, 1, 1);
 	want_sent(&a, 1);
 	want_soon(kept() == SHORT);
 	fill_up(&d, ROOM - SHORT / 2);
 	node_open(&e, NULL);
-	tsend_some(&e, node_insert(&e, &b), 8, 1, 1);
+	tsend_some(&e, node_insert(&e, &b), SHORT, 1, 1);
 	want_none(&e);
 	/* That is looked at whenever the queue is. */
 	want_none(&b);
@@ -390,14 +407,14 @@ static bool is_full(void)
 /* a's messages that are not received have one byte more than its share, which c's make smaller. */
 static void fill_share_of_a(size_t goal)
 {
-	size_t has = 0, head = sizeof(struct mrf_message);
+	size_t has = 0;
 
 	while (has < goal) {
-		size_t len = goal - has > head ? mrf_min(goal - has - head, KEPT) : 0;
+		size_t len = mrf_min(goal - has, KEPT);
 
 		tsend_some(&a, a_to, len, 6, 1);
 		want_sent(&a, 1);
-		has += head + len;
+		has += len;
 		want_soon(kept() >= has);
 	}
 }
@@ -415,7 +432,7 @@ START_TEST(who_has_a_little_more_room_goes_on)
 	want_sent(&c, 2);
 	want_soon(kept() == size_of(2));
 	fill_share_of_a((ROOM - size_of(2)) / 4 + 1);
-	tsend_some(&a, a_to, 0, 7, n);
+	tsend_some(&a, a_to, SHORT, 7, n);
 	for (; fi_cq_sread(a.cq, &entry, 1, NULL, 200) == 1; sent++)
 		trecv_any_length(7);
 	ck_assert_uint_lt(sent, n);
@@ -426,6 +443,37 @@ START_TEST(who_has_a_little_more_room_goes_on)
 		trecv_any_length(7);
 		want_sent(&a, 1);
 	}
+}
+END_TEST
+
+#define BEFORE \
+	2000u /* messages that are sent before one is received; many more than there is room for */
+
+static const size_t backwards_len[] = { 0, MRF_SEND_FEW, 200, KEPT };
+
+/* The last one first: the bytes of most wait at their sender, those that were injected, too. */
+START_TEST(any_order_is_possible_although_there_is_no_room)
+{
+	size_t len = backwards_len[_i];
+	unsigned i, n = BEFORE;
+
+	for (i = 0; i < n; i++) {
+		if (len <= 200 && i % 2)
+			ck_assert_int_eq(fi_tinject(a.ep, out, len, a_to, i), 0);
+		else
+			tsend_some(&a, a_to, len, i, 1);
+	}
+	want_soon((fi_cq_read(b.cq, NULL, 0), kept() >= len * FIRST));
+	while (i--) {
+		memset(in, 0, KEPT);
+		ck_assert_int_eq(fi_trecv(b.ep, in, KEPT, NULL, FI_ADDR_UNSPEC, i, 0, in), 0);
+		ck_assert_uint_eq(want_ok(&b, in).len, len);
+		ck_assert_int_eq(memcmp(in, out, len), 0);
+		ck_assert_uint_le(kept(), ROOM / 4 + MRF_WINDOW_MAX * KEPT);
+	}
+	want_sent(&a, len <= 200 ? n / 2 : n);
+	want_none(&a);
+	ck_assert_uint_eq(kept(), 0);
 }
 END_TEST
 
@@ -453,6 +501,8 @@ static TCase *tcase_kept(void)
 	tcase_add_test(tc, who_has_nothing_left_there_goes_on);
 	tcase_add_test(tc, who_has_nothing_there_goes_on);
 	tcase_add_test(tc, who_has_a_little_more_room_goes_on);
+	tcase_add_loop_test(tc, any_order_is_possible_although_there_is_no_room, 0,
+			    MRF_ARRAY_SIZE(backwards_len));
 	return tc;
 }
 

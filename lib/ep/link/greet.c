@@ -225,11 +225,11 @@ static bool fits_locked(const struct mrf_peer *peer, const struct mrf_welcome *w
 static void take_told_locked(struct mrf_conn *conn, const struct mrf_welcome *welcome)
 {
 	const struct mrf_target *target = &conn->peer->target;
-	bool same = target->lost && target->instance == welcome->instance;
+	bool same = target->instance == welcome->instance;
 
 	switch (conn->peer->kind) {
 	case MRF_CONN_ACCESS:
-		conn->told = same && welcome->flags & MRF_WELCOME_STOPPED;
+		conn->told = same && target->lost && welcome->flags & MRF_WELCOME_STOPPED;
 		conn->told_psn = welcome->flags >> MRF_WELCOME_PSN_SHIFT;
 		return;
 	case MRF_CONN_LINE:

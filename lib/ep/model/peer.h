@@ -216,7 +216,8 @@ struct mrf_conn {
 /* Is there something for which it has to have a connection? */
 static inline bool mrf_peer_has_work(const struct mrf_peer *peer)
 {
-	return !mrf_list_empty(&peer->queue) || !mrf_list_empty(&peer->offered);
+	return !mrf_list_empty(&peer->queue) || !mrf_list_empty(&peer->offered) ||
+	       peer->line.gave_up;
 }
 
 #endif

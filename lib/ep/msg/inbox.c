@@ -109,7 +109,11 @@ static void fit_window_locked(struct mrf_inlet *inlet)
 
 bool mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t window)
 {
-	const struct mrf_frame_note note = { .taken = (uint32_t)taken, .window = window };
+	const struct mrf_frame_note note = { .flags = inlet->origin->offers_only
+							      ? MRF_FRAME_OFFERS_ONLY
+							      : 0,
+					     .taken = (uint32_t)taken,
+					     .window = window };
 	uint8_t buf[MRF_FRAME_NOTE_LEN];
 	struct mrf_sge sge = { .addr = (uintptr_t)buf };
 	const struct mrf_vwr wr = {
@@ -122,18 +126,26 @@ bool mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t win
 	return inlet->noting;
 }
 
+/* There is room again for bytes of one that was told otherwise. */
+static bool may_send_bytes_again_locked(const struct mrf_origin *origin)
+{
+	return origin->offers_only && mrf_inbox_has_room_locked(origin->inbox, origin);
+}
+
 /* Half of the window has been taken, or there was none, or it has become smaller. */
-static bool needs_note(const struct mrf_origin *origin)
+static bool needs_note_locked(const struct mrf_origin *origin)
 {
 	return origin->shut || origin->smaller || origin->unsure ||
+	       may_send_bytes_again_locked(origin) ||
 	       (int64_t)(mrf_origin_taken(origin) - origin->told) >= origin->window / 2;
 }
 
 /* False: not yet, or a note is on the way. */
-static bool is_due(const struct mrf_inlet *inlet)
+static bool is_due_locked(const struct mrf_inlet *inlet)
 {
 	return inlet->vconn && !inlet->noting && !inlet->wrong && !inlet->closing &&
-	       !inlet->parting && (needs_note(inlet->origin) || mrf_origin_owes(inlet->origin));
+	       !inlet->parting &&
+	       (needs_note_locked(inlet->origin) || mrf_origin_owes(inlet->origin));
 }
 
 static void leave_full_locked(struct mrf_inlet *inlet)
@@ -145,9 +157,10 @@ static void leave_full_locked(struct mrf_inlet *inlet)
 void mrf_inbox_owe_locked(struct mrf_inlet *inlet)
 {
 	mrf_lock_held(&inlet->inbox->ep->lock);
-	if (!is_due(inlet))
+	if (!is_due_locked(inlet))
 		return;
-	if (mrf_unlikely(inlet->in_full && mrf_origin_owes(inlet->origin)))
+	if (mrf_unlikely(inlet->in_full && (mrf_origin_owes(inlet->origin) ||
+					    mrf_inbox_has_places_locked(inlet->inbox))))
 		leave_full_locked(inlet);
 	if (mrf_list_empty(&inlet->due))
 		mrf_list_add_tail(&inlet->due, &inlet->inbox->due);
@@ -193,7 +206,7 @@ static void tell_without_room_locked(struct mrf_inlet *inlet)
 /* The application may answer, and a frame of the answer can say it: that is waited for once. */
 static bool can_wait_locked(struct mrf_inlet *inlet)
 {
-	if (inlet->later || !inlet->reverse || needs_note(inlet->origin))
+	if (inlet->later || !inlet->reverse || needs_note_locked(inlet->origin))
 		return false;
 	inlet->later = true;
 	mrf_list_add_tail(&inlet->due, &inlet->inbox->later);
@@ -208,10 +221,17 @@ void mrf_inbox_not_later_locked(struct mrf_inbox *inbox)
 	while ((node = mrf_list_pop(&inbox->later))) {
 		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, due);
 
-		inlet->later = is_due(inlet);
+		inlet->later = is_due_locked(inlet);
 		if (inlet->later)
 			mrf_list_add_tail(node, &inbox->due);
 	}
+}
+
+/* When some of what is kept has been received, its initiator may be told something better. */
+static void look_again_if_room_locked(struct mrf_inlet *inlet)
+{
+	if (mrf_unlikely(inlet->origin->offers_only && inlet->vconn && mrf_list_empty(&inlet->due)))
+		put_in_full_locked(inlet);
 }
 
 static void tell_one_locked(struct mrf_inlet *inlet)
@@ -219,21 +239,25 @@ static void tell_one_locked(struct mrf_inlet *inlet)
 	struct mrf_origin *origin = inlet->origin;
 
 	inlet->in_full = false;
-	if (is_due(inlet) && can_wait_locked(inlet))
+	if (is_due_locked(inlet) && can_wait_locked(inlet))
 		return;
 	inlet->later = false;
-	if (!is_due(inlet))
+	if (!is_due_locked(inlet)) {
+		look_again_if_room_locked(inlet);
 		return;
+	}
 	/* It waits until the application has received some of what is kept. */
-	if (!mrf_inbox_has_room_locked(inlet->inbox, origin)) {
+	if (!mrf_inbox_has_places_locked(inlet->inbox)) {
 		tell_without_room_locked(inlet);
 		return;
 	}
+	origin->offers_only = !mrf_inbox_has_room_locked(inlet->inbox, origin);
 	fit_window_locked(inlet);
 	if (!send_note_locked(inlet, origin->window))
 		return;
 	mrf_origin_told(origin);
 	origin->shut = origin->smaller = origin->unsure = origin->used_up = false;
+	look_again_if_room_locked(inlet);
 }
 
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox)
@@ -249,12 +273,13 @@ void mrf_inbox_tell_locked(struct mrf_inbox *inbox)
 
 static size_t bytes_of(const struct mrf_message *message)
 {
-	return sizeof(*message) + (message->offer.is ? 0 : message->len);
+	return message->offer.is ? 0 : message->len;
 }
 
 void mrf_inbox_keep_locked(struct mrf_inbox *inbox, const struct mrf_message *message)
 {
 	mrf_lock_held(&inbox->ep->lock);
+	inbox->messages++;
 	inbox->kept += bytes_of(message);
 	message->origin->bytes += bytes_of(message);
 	inbox->most = mrf_max(inbox->most, inbox->kept);
@@ -299,10 +324,17 @@ bool mrf_inbox_has_full_locked(struct mrf_inbox *inbox)
 
 void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *message)
 {
+	bool was_full = !mrf_inbox_has_places_locked(inbox);
+
 	mrf_lock_held(&inbox->ep->lock);
+	inbox->messages--;
 	inbox->kept -= bytes_of(message);
 	message->origin->bytes -= bytes_of(message);
-	if (mrf_unlikely(!mrf_list_empty(&inbox->full)))
+	if (mrf_likely(mrf_list_empty(&inbox->full)))
+		return;
+	if (was_full)
+		look_at_all_full_locked(inbox);
+	else
 		look_at_full_locked(inbox, message->origin->inlet);
 }
 

@@ -56,7 +56,8 @@ struct mrf_origin {
 	unsigned kept;	     /* messages of it that are unexpected, claimed, late or offered */
 	size_t bytes;	     /* its share of mrf_inbox.kept */
 	uint32_t window;
-	bool shut;	/* it may send nothing before it is told otherwise */
+	bool shut;	  /* it may send nothing before it is told otherwise */
+	bool offers_only; /* it was told to send no bytes with its frames, but for a few */
 	int64_t barred; /* mrf_now_ms() until which it gets no line, because it broke the protocol */
 	bool smaller;	/* its window has become smaller, and it was not told yet */
 	bool unsure;	/* frames that have said how much was taken of it may be lost */
@@ -132,8 +133,9 @@ struct mrf_inbox {
 	struct mrf_match untagged, tagged;
 	unsigned multis;	 /* receives of many messages that are posted: multi.h */
 	struct mrf_list claimed; /* struct mrf_message.late.node: those that FI_CLAIM set aside */
-	struct mrf_list free_recvs; /* struct mrf_recv */
-	size_t kept;		    /* bytes of unexpected messages, */
+	struct mrf_list free_recvs;	 /* struct mrf_recv */
+	unsigned messages, messages_max; /* that are unexpected */
+	size_t kept;			 /* bytes of these, */
 	size_t most; /* and how many there were since the lines in full were looked at */
 	size_t keep_max;
 	struct mrf_list late;  /* struct mrf_message.late.node: to be copied without the lock */
@@ -217,6 +219,12 @@ static inline void mrf_origin_told(struct mrf_origin *origin)
 {
 	origin->told = mrf_origin_tells(origin);
 	origin->limit = mrf_max(origin->limit, origin->told + origin->window);
+}
+
+/* May there be another unexpected message, however few bytes it has? */
+static inline bool mrf_inbox_has_places_locked(const struct mrf_inbox *inbox)
+{
+	return inbox->messages < inbox->messages_max;
 }
 
 /*

@@ -122,7 +122,8 @@ static struct mrf_origin *new_origin_locked(struct mrf_inbox *inbox, const struc
 
 /*
  * Called for a new line: what its initiator may send, from the next frame on. That is nothing while
- * too much of it is unexpected, or whoever dialled again and again would go around that limit.
+ * too much of it is unexpected, until a note says so, or whoever dialled again and again would go
+ * around that limit.
  */
 static void begin_window_locked(struct mrf_inlet *inlet)
 {
@@ -132,9 +133,10 @@ static void begin_window_locked(struct mrf_inlet *inlet)
 	origin->window = MRF_WINDOW_FIRST;
 	origin->told = origin->begun = origin->next;
 	origin->asked = 0;
-	origin->shut = !mrf_inbox_has_room_locked(inlet->inbox, origin);
+	origin->shut = !mrf_inbox_has_room_locked(inlet->inbox, origin) ||
+		       !mrf_inbox_has_places_locked(inlet->inbox);
 	origin->limit = origin->next + (origin->shut ? 0 : origin->window);
-	origin->used_up = origin->smaller = origin->unsure = false;
+	origin->used_up = origin->smaller = origin->unsure = origin->offers_only = false;
 	mrf_inbox_count_window_locked(inlet, true);
 	mrf_inbox_ask_for_slots_locked(inlet->inbox);
 }
@@ -425,6 +427,7 @@ int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 	}
 	inbox->ep = ep;
 	inbox->calls = calls;
+	inbox->messages_max = (unsigned)mrf_param_int(MRF_PARAM_UNEXPECTED_COUNT);
 	inbox->keep_max = (size_t)mrf_param_int(MRF_PARAM_UNEXPECTED) << 10;
 	mrf_list_init(&inbox->claimed);
 	mrf_list_init(&inbox->free_recvs);

@@ -328,6 +328,7 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 			mrf_settle_fail_locked(op, &why);
 	}
 	mrf_offered_fail_all_locked(peer, &why);
+	peer->line.gave_up = false;
 	if (peer->gone)
 		mrf_conn_kick_locked(peer);
 }

@@ -6,6 +6,7 @@
 #include "ep/tx/delivery.h"
 #include "ep/tx/note.h"
 #include "ep/tx/offer_op.h"
+#include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "proto/frame.h"
 
@@ -36,6 +37,7 @@ static bool take_note_locked(struct mrf_peer *peer, const uint8_t *buf, size_t l
 	if (mrf_frame_note_decode(buf, len, &note) || !take_count_locked(&peer->line, note.taken))
 		return false;
 	peer->line.window = mrf_min(note.window, MRF_WINDOW_MAX);
+	mrf_outlet_offers_only_locked(peer, note.flags & MRF_FRAME_OFFERS_ONLY);
 	spread_word_locked(peer);
 	return true;
 }

@@ -19,9 +19,11 @@ static struct mrf_op *waiting_at(struct mrf_list *node)
 
 /* --- offering --------------------------------------------------------------------------- */
 
-bool mrf_offer_lets_locked(struct mrf_peer *peer, const struct mrf_op *op)
+bool mrf_offer_lets_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
+	if (mrf_unlikely(op->total > peer->line.eager))
+		op->type = &mrf_op_offer;
 	if (op->type != &mrf_op_offer || peer->conn->bulk)
 		return true;
 	mrf_bulk_want_locked(peer->conn);
@@ -99,6 +101,14 @@ static void start_over_locked(struct mrf_conn *conn)
 	mrf_conn_break_locked(conn->peer);
 }
 
+/* Its bytes are gone: the target learns of that when it is asked over another line. */
+static void give_offer_up_locked(struct mrf_bulk *bulk, struct mrf_op *op)
+{
+	mrf_offered_unawait_locked(op);
+	op->peer->line.gave_up = true;
+	start_over_locked(bulk->conn);
+}
+
 static bool is_wanted_next_locked(struct mrf_op *op, const struct mrf_granted *granted)
 {
 	mrf_lock_held(&op->peer->ep->lock);
@@ -150,16 +160,14 @@ static bool post_next_locked(struct mrf_bulk *bulk)
 		return false;
 	}
 	if (mrf_unlikely(!mrf_local_open(&peer->ep->buf, &op->local))) {
-		mrf_offered_unawait_locked(op);
+		give_offer_up_locked(bulk, op);
 		mrf_cause_fail_locked(op, MRF_WC_LOCAL, "");
-		start_over_locked(bulk->conn);
 		return false;
 	}
 	ret = post_part_locked(bulk, op, granted->length);
 	if (mrf_unlikely(ret)) {
-		mrf_offered_unawait_locked(op);
+		give_offer_up_locked(bulk, op);
 		mrf_fail_post_locked(op, ret);
-		start_over_locked(bulk->conn);
 		return false;
 	}
 	bulk->first++;
@@ -257,13 +265,13 @@ static void part_failed_locked(struct mrf_bulk *bulk, struct mrf_op *op, const s
 	bool local = wc->status == MRF_WC_LOCAL || !mrf_local_open(&op->peer->ep->buf, &op->local);
 
 	mrf_lock_held(&op->peer->ep->lock);
-	start_over_locked(bulk->conn);
 	if (local && op->offered) {
-		mrf_offered_unawait_locked(op);
+		give_offer_up_locked(bulk, op);
 		mrf_cause_fail_locked(op, MRF_WC_LOCAL, "");
-	} else {
-		mrf_settle_locked(op);
+		return;
 	}
+	start_over_locked(bulk->conn);
+	mrf_settle_locked(op);
 }
 
 static struct mrf_posted take_off_locked(struct mrf_bulk *bulk)
@@ -316,7 +324,7 @@ void mrf_offer_begins_locked(struct mrf_peer *peer, bool known)
 		peer->line.asks = peer->line.offers;
 		return;
 	}
-	peer->line.offers = false;
+	peer->line.offers = peer->line.gave_up = false;
 	mrf_why_set(&why, FI_ECONNRESET, 4334,
 		    "the connection to the peer was lost before the message was received, and its "
 		    "endpoint knows nothing of it any more: was it started again?");
@@ -370,6 +378,7 @@ static bool ask_locked(struct mrf_peer *peer)
 		peer->conn->bulk->named = true;
 	peer->line.ask = ask.number;
 	peer->line.asked = peer->line.asks = op;
+	peer->line.gave_up &= peer->line.asks;
 	return true;
 }
 

@@ -22,8 +22,11 @@
 
 extern const struct mrf_op_type mrf_op_offer;
 
-/* May the next part of op be posted? An offer waits until the line has its pair. */
-bool mrf_offer_lets_locked(struct mrf_peer *peer, const struct mrf_op *op);
+/*
+ * May the frame of a message be posted? One for whose bytes the target has no room becomes an offer, and
+ * that waits until the line has its pair.
+ */
+bool mrf_offer_lets_locked(struct mrf_peer *peer, struct mrf_op *op);
 /* The target says something of an offer. False: it cannot be. */
 bool mrf_offer_granted_locked(struct mrf_conn *conn, const struct mrf_frame_grant *grant);
 /* Bytes that were asked for are posted, and questions, as far as there is room. READY. */

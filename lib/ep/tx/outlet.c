@@ -15,8 +15,18 @@ void mrf_outlet_begins_locked(struct mrf_peer *peer, const struct mrf_welcome_li
 					  .kinds = line->kinds,
 					  .reverse = peer->line.reverse,
 					  .offers = peer->line.offers,
+					  .gave_up = peer->line.gave_up,
 					  .begun = line->taken };
+	mrf_outlet_offers_only_locked(peer, false);
 	mrf_reverse_find_inlet_locked(peer);
+}
+
+void mrf_outlet_offers_only_locked(struct mrf_peer *peer, bool only)
+{
+	uint32_t most = mrf_min(peer->line.slot - MRF_FRAME_MESSAGE_MAX, (uint32_t)MRF_LINE_DATA);
+
+	mrf_lock_held(&peer->ep->lock);
+	peer->line.eager = only ? mrf_min(most, MRF_SEND_FEW) : most;
 }
 
 bool mrf_outlet_lets_locked(struct mrf_peer *peer)

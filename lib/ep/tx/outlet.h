@@ -17,4 +17,7 @@ bool mrf_outlet_waits_locked(const struct mrf_peer *peer);
 /* Asks the peer's machine whether it is there. There is room on the connection. */
 void mrf_outlet_probe_locked(struct mrf_conn *conn);
 
+/* Only few bytes go with a frame from now on; or as many as fit. */
+void mrf_outlet_offers_only_locked(struct mrf_peer *peer, bool only);
+
 #endif

@@ -117,7 +117,7 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 }
 
 /* Is the target ready for more, and the line for op? */
-static bool lets_locked(struct mrf_peer *peer, const struct mrf_op *op)
+static bool lets_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	switch (peer->kind) {
 	case MRF_CONN_ACCESS:

@@ -20,7 +20,8 @@ int mrf_send_frame_locked(struct mrf_peer *peer, struct mrf_op *op, struct mrf_s
 	int ret = mrf_send_frame_fill_locked(peer, op, &frame);
 
 	mrf_lock_held(&peer->ep->lock);
-	if (mrf_unlikely(op->total + MRF_FRAME_MESSAGE_MAX > peer->line.slot))
+	/* It is offered: the long way sees to that. */
+	if (mrf_unlikely(op->total > peer->line.eager))
 		return -FI_EMSGSIZE;
 	if (mrf_unlikely(ret))
 		return ret;

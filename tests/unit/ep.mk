@@ -28,6 +28,7 @@ unit_programs += \
 	tests/unit/t_breaks \
 	tests/unit/t_breaks_device \
 	tests/unit/t_breaks_msg \
+	tests/unit/t_breaks_long \
 	tests/unit/t_close \
 	tests/unit/t_conn_state \
 	tests/unit/t_denied \
@@ -57,6 +58,9 @@ unit_programs += \
 	tests/unit/t_cold \
 	tests/unit/t_delivery \
 	tests/unit/t_long \
+	tests/unit/t_long_breaks \
+	tests/unit/t_long_ends \
+	tests/unit/t_long_wrong \
 	tests/unit/t_multi \
 	tests/unit/t_name \
 	tests/unit/t_notes \
@@ -99,6 +103,8 @@ tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c $(breaks) $(EP_FIXTURE)
 tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_breaks_msg_SOURCES = tests/unit/t_breaks_msg.c $(breaks) $(EP_FIXTURE)
 tests_unit_t_breaks_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_breaks_long_SOURCES = tests/unit/t_breaks_long.c $(breaks) $(EP_FIXTURE)
+tests_unit_t_breaks_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
 tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_calls_SOURCES = tests/unit/t_msg_calls.c $(EP_FIXTURE)
@@ -126,6 +132,12 @@ tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c $(EP_FIXTURE)
 tests_unit_t_delivery_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_SOURCES = tests/unit/t_long.c $(EP_FIXTURE)
 tests_unit_t_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_long_breaks_SOURCES = tests/unit/t_long_breaks.c $(EP_FIXTURE)
+tests_unit_t_long_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_long_ends_SOURCES = tests/unit/t_long_ends.c $(EP_FIXTURE)
+tests_unit_t_long_ends_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_long_wrong_SOURCES = tests/unit/t_long_wrong.c $(EP_FIXTURE)
+tests_unit_t_long_wrong_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_multi_SOURCES = tests/unit/t_multi.c $(EP_FIXTURE)
 tests_unit_t_multi_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_multi_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc

@@ -26,11 +26,11 @@ static int open_bulk_pair(struct mrf_conn *conn, struct mrf_vpair **pair)
 					     .send_sge = MRF_LOCAL_SGE,
 					     .recv_sge = 1,
 					     .max_inline = MRF_LIMIT_INJECT };
-	unsigned i;
 	int ret = mrf_vpair_open(conn->vconn, &attr, pair);
 
-	for (i = MRF_LINE_NOTES; !ret && i < MRF_LINE_BACKS; i++)
-		ret = mrf_conn_post_slot(conn, i);
+	/* An attempt that failed may have posted them. */
+	for (; !ret && conn->backs < MRF_GRANTS; conn->backs += !ret)
+		ret = mrf_conn_post_slot(conn, MRF_LINE_NOTES + conn->backs);
 	return ret;
 }
 

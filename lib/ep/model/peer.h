@@ -209,6 +209,7 @@ struct mrf_conn {
 	uint8_t *slots;
 	struct mrf_bulk *bulk; /* kind LINE: NULL: none yet, */
 	bool wants_bulk;       /* and it is to be made */
+	unsigned backs;	       /* receives posted for what its target asks for */
 	uint8_t *outgoing;     /* where requests are gathered */
 	struct mrf_vmr slots_mr;
 };

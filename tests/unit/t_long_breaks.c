@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Long messages whose line breaks, at each step of them: they arrive once and whole, and both ends
+ * complete with success.
+ */
+#include <string.h>
+#include <rdma/fi_tagged.h>
+#include "contract/budget.h"
+#include "ep_fixture.h"
+#include "ep/msg/inbox.h"
+#include "proto/frame.h"
+
+#define LEN (3 * MRF_GRANT_BYTES + 1) /* of four parts */
+#define PARTS 4u
+#define MSGS 3u
+
+static struct node a, b;
+static fi_addr_t to;
+static uint8_t *out, *in;
+static struct fid_mr *out_mr, *in_mr; /* with FI_MR_LOCAL */
+
+static const int modes[] = { 0, FI_MR_ALLOCATED, FI_MR_LOCAL | FI_MR_ALLOCATED };
+#define MODES ((int)MRF_ARRAY_SIZE(modes))
+
+static void *desc_of(struct fid_mr *mr)
+{
+	return mr ? fi_mr_desc(mr) : NULL;
+}
+
+static void nodes_open(int mr_mode, size_t room)
+{
+	const struct node_opt opt = { .mr_mode = mr_mode };
+
+	node_open(&a, &opt);
+	node_open(&b, &opt);
+	to = node_insert(&a, &b);
+	out = pages(room);
+	in = pages(room);
+	fill(out, room, 3);
+	memset(in, 0, room);
+	out_mr = mr_mode & FI_MR_LOCAL ? node_reg(&a, out, room, FI_SEND, 1) : NULL;
+	in_mr = mr_mode & FI_MR_LOCAL ? node_reg(&b, in, room, FI_RECV, 2) : NULL;
+}
+
+static void nodes_close(void)
+{
+	if (out_mr)
+		must_close(&out_mr->fid);
+	if (in_mr)
+		must_close(&in_mr->fid);
+	node_close(&a);
+	node_close(&b);
+}
+
+static void send_one(unsigned i, uint64_t flags)
+{
+	struct iovec iov = { out + i * LEN, LEN };
+	void *desc = desc_of(out_mr);
+	struct fi_msg msg = { .msg_iov = &iov,
+			      .desc = out_mr ? &desc : NULL,
+			      .iov_count = 1,
+			      .addr = to,
+			      .context = out + i * LEN };
+
+	ck_assert_int_eq(fi_sendmsg(a.ep, &msg, flags), 0);
+}
+
+static void recv_one(unsigned i)
+{
+	ck_assert_int_eq(
+		fi_recv(b.ep, in + i * LEN, LEN, desc_of(in_mr), FI_ADDR_UNSPEC, in + i * LEN), 0);
+}
+
+/* In any order: those that were lost begin again in their turn. */
+static void want_all(unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		want_ok(&b, NULL);
+	for (i = 0; i < n; i++)
+		want_ok(&a, NULL);
+	ck_assert(!memcmp(in, out, n * LEN));
+	want_none(&a);
+	want_none(&b);
+}
+
+static unsigned offers(void)
+{
+	struct mrf_inbox *inbox = node_ep(&b)->inbox;
+	unsigned n = 0;
+
+	mrf_lock_take(&inbox->ep->lock);
+	mrf_list_each (node, &inbox->origins) {
+		mrf_list_each (pos, &mrf_list_entry(node, struct mrf_origin, node)->offers)
+			n++;
+	}
+	mrf_lock_release(&inbox->ep->lock);
+	return n;
+}
+
+/* --- what breaks ---------------------------------------------------------------------- */
+
+static unsigned refuse_grant; /* the nth from now on */
+
+/* For fake.on_send. */
+static enum fake_fate on_grant(uint8_t *msg, size_t *len, bool from_target)
+{
+	bool is_grant = from_target && mrf_frame_type(msg, *len) == MRF_FRAME_GRANT;
+
+	if (!is_grant || !refuse_grant || --refuse_grant)
+		return FAKE_DELIVER;
+	return FAKE_REFUSE;
+}
+
+static void break_grant(unsigned nth)
+{
+	fake_freeze(true);
+	refuse_grant = nth;
+	fake.on_send = on_grant;
+	fake_freeze(false);
+}
+
+/* The nth of these, once or more often. */
+static const struct cut {
+	unsigned frame, grant, part, times;
+	enum mrf_wc_status status;
+	bool ran; /* it came, and only its acknowledgement is lost */
+} cuts[] = {
+	{ .frame = 1, .times = 1, .status = MRF_WC_FLUSHED },
+	{ .frame = 1, .times = 1, .status = MRF_WC_FLUSHED, .ran = true },
+	{ .frame = 1, .times = 1, .status = MRF_WC_TIMEOUT, .ran = true },
+	{ .frame = 2, .times = 1, .status = MRF_WC_FLUSHED },
+	{ .frame = 2, .times = 2, .status = MRF_WC_TIMEOUT, .ran = true },
+	{ .grant = 1 },
+	{ .grant = 2 },
+	{ .grant = 3 },
+	{ .grant = PARTS },
+	{ .grant = PARTS + 1 },
+	{ .part = 1, .times = 1, .status = MRF_WC_FLUSHED },
+	{ .part = 1, .times = 1, .status = MRF_WC_FLUSHED, .ran = true },
+	{ .part = 2, .times = 1, .status = MRF_WC_TIMEOUT },
+	{ .part = 2, .times = 1, .status = MRF_WC_TIMEOUT, .ran = true },
+	{ .part = 3, .times = 2, .status = MRF_WC_OTHER },
+	{ .part = 3, .times = 1, .status = MRF_WC_REFUSED },
+	{ .part = PARTS, .times = 1, .status = MRF_WC_FLUSHED },
+	{ .part = PARTS, .times = 1, .status = MRF_WC_FLUSHED, .ran = true },
+	{ .part = PARTS, .times = 1, .status = MRF_WC_TIMEOUT, .ran = true },
+	{ .part = PARTS + 1, .times = 1, .status = MRF_WC_FLUSHED, .ran = true },
+};
+#define CUTS ((int)MRF_ARRAY_SIZE(cuts))
+
+static void order(const struct cut *cut)
+{
+	if (cut->frame)
+		fake_break_frame(cut->frame, cut->times, cut->status, cut->ran);
+	if (cut->part)
+		fake_break_pair(cut->part, cut->times, cut->status, cut->ran);
+	break_grant(cut->grant);
+}
+
+/* Receives are posted before or after the sends. */
+static void cross(const struct cut *cut, bool posted, uint64_t flags)
+{
+	unsigned i, connects = fake_connects();
+
+	memset(in, 0, MSGS * LEN);
+	for (i = 0; posted && i < MSGS; i++)
+		recv_one(i);
+	order(cut);
+	for (i = 0; i < MSGS; i++)
+		send_one(i, flags);
+	for (i = 0; !posted && i < MSGS; i++)
+		recv_one(i);
+	want_all(MSGS);
+	ck_assert_uint_gt(fake_connects(), connects);
+	ck_assert_uint_eq(offers(), 0);
+	want_idle(&a);
+	fake_heal();
+}
+
+START_TEST(a_line_that_breaks_loses_nothing)
+{
+	nodes_open(modes[_i % MODES], MSGS * LEN);
+	cross(&cuts[_i / MODES], false, 0);
+	cross(&cuts[_i / MODES], true, 0);
+	cross(&cuts[_i / MODES], true, FI_DELIVERY_COMPLETE);
+	cross(&cuts[_i / MODES], false, FI_DELIVERY_COMPLETE);
+	nodes_close();
+}
+END_TEST
+
+/* --- the target hangs up ------------------------------------------------------------------ */
+
+/* With nothing on its way: nobody is in doubt of anything. */
+START_TEST(an_offer_waits_through_the_end_of_its_line)
+{
+	unsigned connects;
+
+	nodes_open(modes[_i], MSGS * LEN);
+	send_one(0, 0);
+	want_soon(offers() == 1);
+	want_none(&a);
+	connects = fake_connects();
+	fake_hang_up(node_agent(&b)->cq);
+	want_soon(fake_connects() != connects);
+	want_none(&a);
+	send_one(1, 0);
+	recv_one(0);
+	recv_one(1);
+	want_all(2);
+	nodes_close();
+}
+END_TEST
+
+/* Not so often that the target would seem to drop each; without and with bytes on their way. */
+START_TEST(an_offer_waits_through_the_ends_of_many_lines)
+{
+	unsigned connects, n;
+
+	nodes_open(modes[_i], MSGS * LEN);
+	send_one(0, 0);
+	want_soon(offers() == 1);
+	for (n = 0; n < MRF_LOSSES - 1; n++) {
+		if (n == 2) {
+			fake_hold_pairs(true);
+			recv_one(0);
+		}
+		if (n >= 2)
+			want_soon((fi_cq_read(a.cq, NULL, 0), fake_queued() > 0));
+		connects = fake_connects();
+		fake_hang_up(node_agent(&b)->cq);
+		want_soon(fake_connects() != connects);
+	}
+	fake_hold_pairs(false);
+	want_all(1);
+	nodes_close();
+}
+END_TEST
+
+static TCase *tcase_steps(void)
+{
+	TCase *tc = tcase_create("steps");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(tc, a_line_that_breaks_loses_nothing, 0, CUTS * MODES);
+	return tc;
+}
+
+static TCase *tcase_hung_up(void)
+{
+	TCase *tc = tcase_create("hung up");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
+	tcase_add_loop_test(tc, an_offer_waits_through_the_end_of_its_line, 0, MODES);
+	tcase_add_loop_test(tc, an_offer_waits_through_the_ends_of_many_lines, 0, MODES);
+	return tc;
+}
+
+UNIT_MAIN("breaks of lines of long messages", tcase_steps, tcase_hung_up)

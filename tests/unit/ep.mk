@@ -60,6 +60,7 @@ unit_programs += \
 	tests/unit/t_long \
 	tests/unit/t_long_breaks \
 	tests/unit/t_long_ends \
+	tests/unit/t_long_faults \
 	tests/unit/t_long_wrong \
 	tests/unit/t_multi \
 	tests/unit/t_name \
@@ -136,6 +137,10 @@ tests_unit_t_long_breaks_SOURCES = tests/unit/t_long_breaks.c $(EP_FIXTURE)
 tests_unit_t_long_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_ends_SOURCES = tests/unit/t_long_ends.c $(EP_FIXTURE)
 tests_unit_t_long_ends_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_long_faults_SOURCES = tests/unit/t_long_faults.c tests/unit/fail_walk.h \
+	tests/unit/every.h tests/unit/fail_once.h $(EP_FIXTURE)
+tests_unit_t_long_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_long_faults_LDFLAGS = $(FAIL_ONCE_WRAP)
 tests_unit_t_long_wrong_SOURCES = tests/unit/t_long_wrong.c $(EP_FIXTURE)
 tests_unit_t_long_wrong_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_multi_SOURCES = tests/unit/t_multi.c $(EP_FIXTURE)

@@ -7,6 +7,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/ep_bind.c \
 	lib/ep/ep_calls.c \
 	lib/ep/ep_name.c \
+	lib/ep/ep_name.h \
 	lib/ep/eps.c \
 	lib/ep/eps.h \
 	lib/ep/link/bulk.c \

@@ -350,6 +350,8 @@ static void out_of_reach_locked(struct mrf_pull *pull, int ret, const struct mrf
 	struct mrf_why why;
 
 	mrf_why_said(&why, -ret, said, "the receive's buffer cannot be reached by the device");
+	/* What is known of its other buffers. */
+	mrf_local_drop(&inbox_of(pull)->ep->buf, &pull->local);
 	if (mrf_deliver_is_open(inbox_of(pull), pull->message->late.recv))
 		complete_pull_locked(pull, &why);
 	else

@@ -177,6 +177,15 @@ static int use_small(struct mrf_buf *buf, const struct mrf_local_req *req, struc
 	return 1;
 }
 
+/* 1: no slot is left. Other errors as those of mrf_local_pin. */
+static int use_copy(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+{
+	if (req->total <= MRF_LIMIT_INJECT)
+		return use_inline(buf, req, local);
+	return req->total <= MRF_BOUNCE_SIZE ? use_bounce(buf, req, local)
+					     : mrf_local_copy(buf, req, local);
+}
+
 /*
  * Few bytes, or too many buffers or pieces to be held, all of which are needed at a time: a copy.
  * -FI_EAGAIN: all slots for copies are in use.
@@ -189,23 +198,9 @@ static int take_copied(struct mrf_buf *buf, const struct mrf_local_req *req,
 	if (ret)
 		return ret;
 	*covered = req->total;
-	ret = req->total <= MRF_LIMIT_INJECT ? use_inline(buf, req, local)
-					     : use_bounce(buf, req, local);
+	ret = use_copy(buf, req, local);
 	if (ret == 1)
 		return -FI_EAGAIN;
-	return ret ? explain_local(req, ret) : 0;
-}
-
-/* The same for any number of bytes. */
-static int take_copied_whole(struct mrf_buf *buf, const struct mrf_local_req *req,
-			     struct mrf_local *local, uint64_t *covered)
-{
-	int ret = mrf_local_check(buf, req, NULL, MRF_LOCAL_MISSING);
-
-	if (ret)
-		return ret;
-	*covered = req->total;
-	ret = mrf_local_copy(buf, req, local);
 	return ret ? explain_local(req, ret) : 0;
 }
 
@@ -220,18 +215,15 @@ static int take_what_fits(struct mrf_buf *buf, const struct mrf_local_req *req,
 	/* A few bytes of a message go in one piece with its head. */
 	if (req->whole && (req->total <= MRF_LIMIT_INJECT || mrf_unlikely(!few)))
 		return take_copied(buf, req, local, covered);
-	if (mrf_unlikely(req->together && !few))
-		return take_copied_whole(buf, req, local, covered);
 	/* Injected bytes are copied before the call returns, and need no registration. */
 	if (!req->inject && (strict || (req->desc && few)))
 		ret = mrf_local_desc_use(buf, req, local, strict, covered);
-	if (ret < 0 || (!ret && ((!req->whole && !req->together) || *covered == req->total)))
+	if (ret < 0 || (!ret && (!req->whole || *covered == req->total)))
 		return ret;
 	local->nsge = local->ndesc = 0;
 	/* Their regions have more segments than are held. */
 	if (mrf_unlikely(!ret))
-		return req->whole ? take_copied(buf, req, local, covered)
-				  : take_copied_whole(buf, req, local, covered);
+		return take_copied(buf, req, local, covered);
 	if (mrf_unlikely(req->late))
 		return 1;
 	*covered = req->total;

@@ -114,11 +114,10 @@ struct mrf_local_req {
 	const size_t *number; /* of each iov in the transfer, for messages; NULL: 0, 1, ... */
 	uint64_t total;	      /* bytes of all iov */
 	bool arrives;	      /* the device writes there */
-	bool message;  /* regions need the right FI_RECV or FI_SEND, not FI_READ or FI_WRITE */
-	bool inject;   /* copied before the call returns */
-	bool whole;    /* all bytes are needed at a time: at most MRF_BOUNCE_SIZE, */
-	bool together; /* or any number: more buffers than are held are copied */
-	bool late;     /* an earlier transfer may change them: wait until that is done */
+	bool message; /* regions need the right FI_RECV or FI_SEND, not FI_READ or FI_WRITE */
+	bool inject;  /* copied before the call returns */
+	bool whole;   /* all bytes are needed at a time: more buffers than are held are copied */
+	bool late;    /* an earlier transfer may change them: wait until that is done */
 };
 
 /* cache lives longer than buf. */

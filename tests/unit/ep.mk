@@ -114,7 +114,7 @@ tests_unit_t_msg_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_send_submit,--wrap
 	-Wl,--wrap=mrf_recv_cancel_locked,--wrap=mrf_recv_posted_locked
 tests_unit_t_tagged_SOURCES = tests/unit/t_tagged.c $(EP_FIXTURE)
 tests_unit_t_tagged_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_msg_SOURCES = tests/unit/t_msg.c $(EP_FIXTURE)
+tests_unit_t_msg_SOURCES = tests/unit/t_msg.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_duty_rests_locked
 tests_unit_t_inbox_SOURCES = tests/unit/t_inbox.c $(EP_FIXTURE)
@@ -131,13 +131,13 @@ tests_unit_t_cold_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_cold_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_writev,--wrap=mrf_eps_remove
 tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c $(EP_FIXTURE)
 tests_unit_t_delivery_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_long_SOURCES = tests/unit/t_long.c $(EP_FIXTURE)
+tests_unit_t_long_SOURCES = tests/unit/t_long.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_long_breaks_SOURCES = tests/unit/t_long_breaks.c $(EP_FIXTURE)
+tests_unit_t_long_breaks_SOURCES = tests/unit/t_long_breaks.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_long_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_long_ends_SOURCES = tests/unit/t_long_ends.c $(EP_FIXTURE)
+tests_unit_t_long_ends_SOURCES = tests/unit/t_long_ends.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_long_ends_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_long_faults_SOURCES = tests/unit/t_long_faults.c tests/unit/fail_walk.h \
+tests_unit_t_long_faults_SOURCES = tests/unit/t_long_faults.c tests/unit/fail_walk.h tests/unit/two_ends.h \
 	tests/unit/every.h tests/unit/fail_once.h $(EP_FIXTURE)
 tests_unit_t_long_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_faults_LDFLAGS = $(FAIL_ONCE_WRAP)

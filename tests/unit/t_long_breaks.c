@@ -6,51 +6,12 @@
 #include <string.h>
 #include <rdma/fi_tagged.h>
 #include "contract/budget.h"
-#include "ep_fixture.h"
-#include "ep/msg/inbox.h"
+#include "two_ends.h"
 #include "proto/frame.h"
 
 #define LEN (3 * MRF_GRANT_BYTES + 1) /* of four parts */
 #define PARTS 4u
 #define MSGS 3u
-
-static struct node a, b;
-static fi_addr_t to;
-static uint8_t *out, *in;
-static struct fid_mr *out_mr, *in_mr; /* with FI_MR_LOCAL */
-
-static const int modes[] = { 0, FI_MR_ALLOCATED, FI_MR_LOCAL | FI_MR_ALLOCATED };
-#define MODES ((int)MRF_ARRAY_SIZE(modes))
-
-static void *desc_of(struct fid_mr *mr)
-{
-	return mr ? fi_mr_desc(mr) : NULL;
-}
-
-static void nodes_open(int mr_mode, size_t room)
-{
-	const struct node_opt opt = { .mr_mode = mr_mode };
-
-	node_open(&a, &opt);
-	node_open(&b, &opt);
-	to = node_insert(&a, &b);
-	out = pages(room);
-	in = pages(room);
-	fill(out, room, 3);
-	memset(in, 0, room);
-	out_mr = mr_mode & FI_MR_LOCAL ? node_reg(&a, out, room, FI_SEND, 1) : NULL;
-	in_mr = mr_mode & FI_MR_LOCAL ? node_reg(&b, in, room, FI_RECV, 2) : NULL;
-}
-
-static void nodes_close(void)
-{
-	if (out_mr)
-		must_close(&out_mr->fid);
-	if (in_mr)
-		must_close(&in_mr->fid);
-	node_close(&a);
-	node_close(&b);
-}
 
 static void send_one(unsigned i, uint64_t flags)
 {
@@ -83,20 +44,6 @@ static void want_all(unsigned n)
 	ck_assert(!memcmp(in, out, n * LEN));
 	want_none(&a);
 	want_none(&b);
-}
-
-static unsigned offers(void)
-{
-	struct mrf_inbox *inbox = node_ep(&b)->inbox;
-	unsigned n = 0;
-
-	mrf_lock_take(&inbox->ep->lock);
-	mrf_list_each (node, &inbox->origins) {
-		mrf_list_each (pos, &mrf_list_entry(node, struct mrf_origin, node)->offers)
-			n++;
-	}
-	mrf_lock_release(&inbox->ep->lock);
-	return n;
 }
 
 /* --- what breaks ---------------------------------------------------------------------- */
@@ -181,12 +128,12 @@ static void cross(const struct cut *cut, bool posted, uint64_t flags)
 
 START_TEST(a_line_that_breaks_loses_nothing)
 {
-	nodes_open(modes[_i % MODES], MSGS * LEN);
+	ends_open(&(struct node_opt){ .mr_mode = modes[_i % MODES] }, MSGS * LEN);
 	cross(&cuts[_i / MODES], false, 0);
 	cross(&cuts[_i / MODES], true, 0);
 	cross(&cuts[_i / MODES], true, FI_DELIVERY_COMPLETE);
 	cross(&cuts[_i / MODES], false, FI_DELIVERY_COMPLETE);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -197,7 +144,7 @@ START_TEST(an_offer_waits_through_the_end_of_its_line)
 {
 	unsigned connects;
 
-	nodes_open(modes[_i], MSGS * LEN);
+	ends_open(&(struct node_opt){ .mr_mode = modes[_i] }, MSGS * LEN);
 	send_one(0, 0);
 	want_soon(offers() == 1);
 	want_none(&a);
@@ -209,7 +156,7 @@ START_TEST(an_offer_waits_through_the_end_of_its_line)
 	recv_one(0);
 	recv_one(1);
 	want_all(2);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -218,7 +165,7 @@ START_TEST(an_offer_waits_through_the_ends_of_many_lines)
 {
 	unsigned connects, n;
 
-	nodes_open(modes[_i], MSGS * LEN);
+	ends_open(&(struct node_opt){ .mr_mode = modes[_i] }, MSGS * LEN);
 	send_one(0, 0);
 	want_soon(offers() == 1);
 	for (n = 0; n < MRF_LOSSES - 1; n++) {
@@ -234,7 +181,28 @@ START_TEST(an_offer_waits_through_the_ends_of_many_lines)
 	}
 	fake_hold_pairs(false);
 	want_all(1);
-	nodes_close();
+	ends_close();
+}
+END_TEST
+
+/* The next frame is a probe: a machine may go while an offer waits, also after the line was lost. */
+START_TEST(the_machine_of_a_waiting_offer_is_watched)
+{
+	unsigned connects;
+
+	ends_open(&(struct node_opt){ .mr_mode = modes[_i] }, MSGS * LEN);
+	send_one(0, 0);
+	want_soon(offers() == 1);
+	connects = fake_connects();
+	fake_hang_up(node_agent(&b)->cq);
+	want_soon(fake_connects() != connects);
+	want_none(&a);
+	connects = fake_connects();
+	fake_break_frame(1, 1, MRF_WC_TIMEOUT, false);
+	want_soon(fake_connects() != connects);
+	recv_one(0);
+	want_all(1);
+	ends_close();
 }
 END_TEST
 
@@ -256,6 +224,7 @@ static TCase *tcase_hung_up(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(tc, an_offer_waits_through_the_end_of_its_line, 0, MODES);
 	tcase_add_loop_test(tc, an_offer_waits_through_the_ends_of_many_lines, 0, MODES);
+	tcase_add_loop_test(tc, the_machine_of_a_waiting_offer_is_watched, 0, MODES);
 	return tc;
 }
 

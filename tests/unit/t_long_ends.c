@@ -5,61 +5,14 @@
  */
 #include <string.h>
 #include "contract/budget.h"
-#include "ep_fixture.h"
-#include "ep/msg/inbox.h"
+#include "two_ends.h"
 
 #define LEN (2 * MRF_GRANT_BYTES)
 #define MSGS 3u
 
-static struct node a, b;
-static fi_addr_t to;
-static uint8_t *out, *in;
-static struct fid_mr *out_mr, *in_mr; /* with FI_MR_LOCAL */
-
-static void *desc_of(struct fid_mr *mr)
-{
-	return mr ? fi_mr_desc(mr) : NULL;
-}
-
-static void regs_open(void)
-{
-	out_mr = node_reg(&a, out, MSGS * LEN, FI_SEND, 1);
-	in_mr = node_reg(&b, in, MSGS * LEN, FI_RECV, 2);
-}
-
 static void nodes_open(int mr_mode)
 {
-	const struct node_opt opt = { .mr_mode = mr_mode };
-
-	node_open(&a, &opt);
-	node_open(&b, &opt);
-	to = node_insert(&a, &b);
-	out = pages(MSGS * LEN);
-	in = pages(MSGS * LEN);
-	fill(out, MSGS * LEN, 3);
-	memset(in, 0, MSGS * LEN);
-	out_mr = in_mr = NULL;
-	if (mr_mode & FI_MR_LOCAL)
-		regs_open();
-}
-
-static void mr_close(struct fid_mr **mr)
-{
-	if (*mr)
-		must_close(&(*mr)->fid);
-	*mr = NULL;
-}
-
-static void a_close(void)
-{
-	mr_close(&out_mr);
-	node_close(&a);
-}
-
-static void b_close(void)
-{
-	mr_close(&in_mr);
-	node_close(&b);
+	ends_open(&(struct node_opt){ .mr_mode = mr_mode }, MSGS * LEN);
 }
 
 static void send_one(unsigned i)
@@ -83,20 +36,6 @@ static void want_got(unsigned i, unsigned number)
 static void want_sent(unsigned i)
 {
 	want_ok(&a, out + i * LEN);
-}
-
-static unsigned offers(void)
-{
-	struct mrf_inbox *inbox = node_ep(&b)->inbox;
-	unsigned n = 0;
-
-	mrf_lock_take(&inbox->ep->lock);
-	mrf_list_each (node, &inbox->origins) {
-		mrf_list_each (pos, &mrf_list_entry(node, struct mrf_origin, node)->offers)
-			n++;
-	}
-	mrf_lock_release(&inbox->ep->lock);
-	return n;
 }
 
 /* Message 0 is offered, and no receive is posted. */
@@ -144,9 +83,6 @@ START_TEST(an_offer_goes_with_its_sender)
 	b_close();
 }
 END_TEST
-
-static const int modes[] = { 0, FI_MR_ALLOCATED, FI_MR_LOCAL | FI_MR_ALLOCATED };
-#define MODES ((int)MRF_ARRAY_SIZE(modes))
 
 START_TEST(a_receive_fails_when_its_sender_has_gone)
 {

@@ -8,15 +8,11 @@
  */
 #include "contract/budget.h"
 #include "fail_walk.h"
+#include "two_ends.h"
 
 #define LEN (MRF_GRANT_BYTES + 1)
 #define MSGS 4u
 #define BUFS 20u /* more than are held at a time */
-
-static struct node a, b;
-static fi_addr_t to;
-static uint8_t *out, *in;
-static struct fid_mr *out_mr, *in_mr; /* with FI_MR_LOCAL */
 
 enum end { NOT_YET, SUCCEEDED, FAILED };
 static enum end sent[MSGS], got[MSGS];
@@ -45,29 +41,9 @@ static enum end sent[MSGS], got[MSGS];
 
 static void nodes_open(int mr_mode)
 {
-	const struct node_opt opt = { .mr_mode = mr_mode };
-
-	node_open(&a, &opt);
-	node_open(&b, &opt);
-	to = node_insert(&a, &b);
-	out = pages(MSGS * LEN);
-	in = pages(MSGS * LEN);
-	fill(out, MSGS * LEN, 3);
-	memset(in, 0, MSGS * LEN);
-	out_mr = mr_mode & FI_MR_LOCAL ? node_reg(&a, out, MSGS * LEN, FI_SEND, 1) : NULL;
-	in_mr = mr_mode & FI_MR_LOCAL ? node_reg(&b, in, MSGS * LEN, FI_RECV, 2) : NULL;
+	ends_open(&(struct node_opt){ .mr_mode = mr_mode }, MSGS * LEN);
 	memset(sent, 0, sizeof(sent));
 	memset(got, 0, sizeof(got));
-}
-
-static void nodes_close(void)
-{
-	if (out_mr)
-		must_close(&out_mr->fid);
-	if (in_mr)
-		must_close(&in_mr->fid);
-	node_close(&a);
-	node_close(&b);
 }
 
 /* Message 1 has many buffers at both ends; and of message 2 not all has room. */
@@ -224,12 +200,9 @@ static bool round_run(int mr_mode)
 	end_receives();
 	what_arrived_is_there();
 	works();
-	nodes_close();
+	ends_close();
 	return failed;
 }
-
-static const int modes[] = { 0, FI_MR_ALLOCATED, FI_MR_LOCAL | FI_MR_ALLOCATED };
-#define MODES ((int)MRF_ARRAY_SIZE(modes))
 
 static void walk(const char *name, int mr_mode, int err)
 {

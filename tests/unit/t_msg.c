@@ -6,50 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include "contract/budget.h"
-#include "ep_fixture.h"
-#include "ep/msg/inbox.h"
+#include "two_ends.h"
 #include "proto/frame.h"
 
 #define MAX 16384u
 #define SEND_FLAGS (FI_MSG | FI_SEND)
 #define RECV_FLAGS (FI_MSG | FI_RECV)
 
-static struct node a, b;
-static fi_addr_t to, back;
-static uint8_t *out, *in;
-static struct fid_mr *out_mr, *in_mr; /* with FI_MR_LOCAL */
+static fi_addr_t back;
 
 static void nodes_open(const struct node_opt *opt)
 {
-	node_open(&a, opt);
-	node_open(&b, opt);
-	to = node_insert(&a, &b);
+	ends_open(opt, 64 * MAX);
 	back = node_insert(&b, &a);
-	out = pages(64 * MAX);
-	in = pages(64 * MAX);
-	out_mr = in_mr = NULL;
-	fill(out, 64 * MAX, 3);
-	/* Pages that are there: what has to wait for its page may complete later. */
-	memset(in, 0, 64 * MAX);
-	if (opt && opt->mr_mode & FI_MR_LOCAL) {
-		out_mr = node_reg(&a, out, 64 * MAX, FI_SEND, 1);
-		in_mr = node_reg(&b, in, 64 * MAX, FI_RECV, 2);
-	}
-}
-
-static void nodes_close(void)
-{
-	if (out_mr)
-		must_close(&out_mr->fid);
-	if (in_mr)
-		must_close(&in_mr->fid);
-	node_close(&a);
-	node_close(&b);
-}
-
-static void *desc_of(struct fid_mr *mr)
-{
-	return mr ? fi_mr_desc(mr) : NULL;
 }
 
 static void send_at(size_t at, size_t len)
@@ -96,7 +65,6 @@ static unsigned windows(const struct node *n)
 
 /* --- what arrives ----------------------------------------------------------------------- */
 
-static const int modes[] = { 0, FI_MR_ALLOCATED, FI_MR_LOCAL | FI_MR_ALLOCATED };
 static const size_t sizes[] = { 0, 1, 8, 104, 105, 256, 257, 4096, 4097, MAX };
 
 START_TEST(a_receive_gets_what_was_sent)
@@ -110,7 +78,7 @@ START_TEST(a_receive_gets_what_was_sent)
 		want_got(at, sizes[i]);
 		want_sent(at);
 	}
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -128,7 +96,7 @@ START_TEST(a_message_waits_for_its_receive)
 		want_got(at, sizes[i]);
 	}
 	ck_assert_uint_eq(inbox(&b)->kept, 0);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -149,7 +117,7 @@ START_TEST(many_more_than_a_window_arrive_in_order)
 			ck_assert_ptr_eq(entry.op_context, out + 8 * sent++);
 	}
 	ck_assert(!memcmp(in, out, 8 * n));
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -170,7 +138,7 @@ START_TEST(data_come_with_a_message)
 	ck_assert(!memcmp(in, out, 16));
 	want_sent(0);
 	want_none(&a);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -185,7 +153,7 @@ START_TEST(injected_bytes_may_change_at_once)
 	memset(bytes, 0, sizeof(bytes));
 	want_got(0, 256);
 	want_none(&a);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -208,7 +176,7 @@ START_TEST(many_buffers_are_one_message)
 	ck_assert_int_eq(fi_sendv(a.ep, from, from_desc, 128, to, out), 0);
 	want_got(0, at);
 	want_sent(0);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -226,7 +194,7 @@ START_TEST(an_endpoint_sends_to_itself)
 	for (i = 0; i < 2; i++)
 		ck_assert_int_eq(fi_cq_sread(a.cq, &entry, 1, NULL, LONG_MS), 1);
 	ck_assert(!memcmp(got, out, 8));
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -246,7 +214,7 @@ START_TEST(what_does_not_fit_is_cut)
 	ck_assert_uint_eq(e.olen, 3);
 	ck_assert(!memcmp(in, out, 5) && !in[5]);
 	want_sent(0);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -261,7 +229,7 @@ START_TEST(a_receive_is_canceled_once)
 	send_at(0, 8);
 	want_got(0, 8);
 	ck_assert_int_eq(fi_cancel(&b.ep->fid, in), -FI_ENOENT);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -275,7 +243,7 @@ START_TEST(a_closed_region_loses_its_message)
 	want_err(&b, in, FI_ECANCELED, "region");
 	ck_assert_uint_eq(in[0], 0);
 	want_sent(0);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -292,7 +260,7 @@ START_TEST(a_receive_takes_messages_of_any_source)
 		want_got(8 * i, 8);
 		want_sent(8 * i);
 	}
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -331,7 +299,7 @@ START_TEST(flags_of_a_call_send_data_and_inject)
 	want_got(8, 8);
 	/* Unlike fi_inject, it completes. */
 	want_sent(8);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -352,7 +320,7 @@ START_TEST(a_buffer_is_free_when_its_send_completes)
 	memset(out + MAX, 0, 5000);
 	recv_at(0, 5000);
 	want_got(0, 5000);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -377,7 +345,7 @@ START_TEST(successes_are_reported_as_asked_for_and_failures_always)
 	want_err(&b, in + 16, FI_ETRUNC, "room for 7");
 	want_none(&b);
 	ck_assert(!memcmp(in, out, 16));
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -416,7 +384,7 @@ START_TEST(messages_are_counted_at_both_ends)
 	a.ep = b.ep = NULL;
 	must_close(&sent->fid);
 	must_close(&got->fid);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -443,7 +411,7 @@ START_TEST(a_full_queue_says_again)
 	for (i = 0; i < n; i++)
 		want_got(8 * i, 8);
 	ck_assert_int_eq(fi_inject(a.ep, out, 8, to), 0);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -462,7 +430,7 @@ START_TEST(a_sleeping_receiver_is_woken)
 	ck_assert_int_eq(fi_cq_sread(b.cq, &entry, 1, NULL, 1), -FI_EAGAIN);
 	send_at(8, 8);
 	want_got(8, 8);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -481,7 +449,7 @@ START_TEST(the_agent_takes_in_where_nobody_polls)
 		recv_at(8 * i, 8);
 	for (i = 0; i < n; i++)
 		want_got(8 * i, 8);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -521,7 +489,7 @@ START_TEST(reading_ends_the_duty_of_the_agent)
 		ck_assert_int_eq(fi_cq_read(b.cq, &entry, 1), 1);
 		ck_assert_int_lt(mrf_now_ms(), end);
 	} while (on);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -561,7 +529,7 @@ START_TEST(the_agent_is_not_told_of_each_message)
 	atomic_store(&counted, NULL);
 	for (i = 0; i < n + 1; i++)
 		want_got(8 * i, 8);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -587,7 +555,7 @@ START_TEST(a_queue_that_is_never_empty_keeps_no_message_out)
 		ck_assert_int_lt(mrf_now_ms(), end);
 	}
 	want_got(8, 8);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -624,7 +592,7 @@ START_TEST(senders_wait_while_too_much_is_kept)
 	for (; sent < n; sent++)
 		ck_assert_int_eq(fi_cq_sread(a.cq, &entry, 1, NULL, LONG_MS), 1);
 	ck_assert_uint_eq(kept(&b), 0);
-	nodes_close();
+	ends_close();
 	fixture_unexpected(NULL);
 }
 END_TEST
@@ -672,7 +640,7 @@ START_TEST(a_sender_waits_while_too_much_is_unexpected)
 	}
 	for (i = 0; i < n; i++)
 		want_sent(MAX * i);
-	nodes_close();
+	ends_close();
 	fixture_unexpected_count(NULL);
 }
 END_TEST
@@ -705,7 +673,7 @@ START_TEST(a_new_line_waits_while_too_much_is_unexpected)
 	want_got(4 * MAX, 8);
 	want_ok(&c, NULL);
 	node_close(&c);
-	nodes_close();
+	ends_close();
 	fixture_unexpected_count(NULL);
 }
 END_TEST
@@ -732,7 +700,7 @@ START_TEST(many_segments_are_one_message)
 	want_got(0, 3200);
 	for (j = 0; j < 2; j++)
 		must_close(&mr[j]->fid);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -741,7 +709,7 @@ START_TEST(an_endpoint_without_messages_has_nothing_for_them)
 	nodes_open(NULL);
 	ck_assert(inbox(&a) && !inbox(&a)->vcq && !inbox(&a)->slots.count);
 	ck_assert_uint_eq(fake_live_of(FAKE_VSRQ_OPEN), 0);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -770,7 +738,7 @@ START_TEST(a_broken_line_loses_nothing)
 	while (sent < n)
 		want_sent(8 * sent++);
 	want_none(&b);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -856,7 +824,7 @@ START_TEST(who_sends_no_message_is_cut_off)
 	ck_assert(warned && !strstr(warned + 1, "MRF-W4326"));
 	want_got(16, 8);
 	ck_assert_uint_eq(fake_connects(), connects + 1);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -907,7 +875,7 @@ START_TEST(who_sends_too_many_is_cut_off)
 	want_soon(!windows(&b));
 	unit_captured(&cap);
 	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W4325"));
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -932,7 +900,7 @@ START_TEST(a_bad_note_breaks_the_line_and_loses_nothing)
 	for (i = 0; i < n; i++)
 		want_got(8 * i, 8);
 	want_none(&b);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -946,7 +914,7 @@ START_TEST(what_was_injected_arrives_after_closing)
 	must_close(&a.ep->fid);
 	a.ep = NULL;
 	want_got(0, 8);
-	nodes_close();
+	ends_close();
 }
 END_TEST
 
@@ -976,7 +944,7 @@ START_TEST(each_call_of_the_device_may_fail)
 		want_got(0, 8);
 		if (ret)
 			want_sent(0);
-		nodes_close();
+		ends_close();
 	}
 	ck_assert_uint_gt(n, 10);
 }

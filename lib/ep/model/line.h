@@ -43,11 +43,10 @@ struct mrf_outlet {
 	uint64_t taken;	 /* of these, which the target has done with */
 	uint32_t window; /* so many more than taken may be posted */
 	uint32_t slot;	 /* bytes of the longest frame, */
-	uint32_t
-		eager; /* and of the longest message that goes with its frame: others are offered */
-	uint32_t kinds;		   /* of messages that it takes: MRF_LINE_* (proto/proto.h) */
+	uint32_t eager;	 /* and of the longest message that goes with it; others are offered */
+	uint32_t kinds;	 /* of messages that it takes: MRF_LINE_* (proto/proto.h) */
 	struct mrf_inlet *reverse; /* the line the other way: ep/msg/reverse.h; NULL: unknown */
-	/* The line is a new one, and its target is asked how offers stand: tx/offer.h. */
+	/* The line is a new one, and its target is asked how offers stand: tx/offer_op.h. */
 	bool offers;	/* there were some, on lines before */
 	bool gave_up;	/* ... and the target has to be told of one that was given up */
 	bool asks;	/* there are more to be asked about, */

@@ -40,7 +40,6 @@ struct mrf_op_type {
 	enum mrf_op_kind kind;
 	const char *call;	   /* that begins it, for messages; NULL: none, or one of many */
 	bool begun;		   /* the operation had another type before: cannot be canceled */
-	bool whole, together;	   /* of its local buffers: struct mrf_local_req */
 	bool data;		   /* what it posts carries the data for the peer's application */
 	const struct mrf_rpc *rpc; /* how to ask the peer's agent; NULL: never */
 	/*
@@ -227,6 +226,12 @@ struct mrf_req {
 	uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_FENCE ... */
 	bool silent;	/* of a call that injects: no completion when it succeeds */
 };
+
+/* Of a peer's list undelivered or offered. */
+static inline struct mrf_op *mrf_op_awaiting(struct mrf_list *node)
+{
+	return mrf_list_entry(node, struct mrf_op, send.await);
+}
 
 /* Takes op out of peer->queue or peer->redo; ep->lock is held. */
 static inline void mrf_op_leave_locked(struct mrf_op *op)

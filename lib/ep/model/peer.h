@@ -99,7 +99,7 @@ struct mrf_peer {
 	struct mrf_list queue;	     /* operations in order, not yet wholly posted */
 	struct mrf_list redo;	     /* flushed operations, in order; they go before queue */
 	struct mrf_list undelivered; /* struct mrf_op.send.await: tx/delivery.h */
-	struct mrf_list offered;     /* the same, by their numbers: tx/offer.h */
+	struct mrf_list offered;     /* the same, by their numbers: tx/offer_op.h */
 	struct mrf_list starved;     /* in ep->starved: waits for room in ep->scq */
 	struct mrf_list watching;    /* in ep->watching: goes on when something has completed */
 	struct mrf_list gathered;    /* in ep->gathered: has questions to send */
@@ -139,7 +139,7 @@ struct mrf_granted {
 
 /*
  * The end of the pair over which the bytes of long messages go, at the initiator of a line
- * (link/bulk.h, tx/offer.h). One part is one SEND, in the order in which the parts were asked for.
+ * (link/bulk.h, tx/offer_op.h). One part is one SEND, in the order in which the parts were asked for.
  */
 struct mrf_bulk {
 	struct mrf_vpair *pair;
@@ -202,15 +202,15 @@ struct mrf_conn {
 	int64_t since;			 /* ms: when it was established */
 	int64_t heard; /* if probed, ms: when it last answered or was first awaited */
 	struct mrf_window window;
+	struct mrf_bulk *bulk; /* kind LINE: NULL: none yet, */
+	bool wants_bulk;       /* and it is to be made */
+	unsigned backs;	       /* receives posted for what its target asks for */
 	/*
 	 * answers and replies arrive here; two more hold the requests on the way and the
 	 * gathered ones
 	 */
 	uint8_t *slots;
-	struct mrf_bulk *bulk; /* kind LINE: NULL: none yet, */
-	bool wants_bulk;       /* and it is to be made */
-	unsigned backs;	       /* receives posted for what its target asks for */
-	uint8_t *outgoing;     /* where requests are gathered */
+	uint8_t *outgoing; /* where requests are gathered */
 	struct mrf_vmr slots_mr;
 };
 

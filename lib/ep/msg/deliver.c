@@ -326,17 +326,23 @@ bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct m
 
 /* --- late ----------------------------------------------------------------------------- */
 
-/* The first buffers of a receive, as many as the message needs. */
-static int copy_more(const struct mrf_recv *recv, const struct mrf_message *message, bool may_wait)
+size_t mrf_deliver_cut(const struct mrf_recv *recv, size_t left, struct iovec *iov)
 {
-	size_t left = mrf_min(message->len, recv->len), n;
-	struct iovec iov[MRF_LIMIT_IOV];
+	size_t n;
 
 	for (n = 0; left; n++) {
 		iov[n] = recv->more->iov[n];
 		iov[n].iov_len = mrf_min(iov[n].iov_len, left);
 		left -= iov[n].iov_len;
 	}
+	return n;
+}
+
+static int copy_more(const struct mrf_recv *recv, const struct mrf_message *message, bool may_wait)
+{
+	struct iovec iov[MRF_LIMIT_IOV];
+	size_t n = mrf_deliver_cut(recv, mrf_min(message->len, recv->len), iov);
+
 	return mrf_user_put(iov, n, message->data, may_wait);
 }
 

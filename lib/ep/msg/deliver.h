@@ -55,6 +55,11 @@ bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			struct mrf_message *message);
 /* Where the message goes, if that is one piece of memory. */
 struct iovec mrf_deliver_room(const struct mrf_recv *recv, const struct mrf_message *message);
+/*
+ * Of a receive of several buffers: the first ones, up to so many bytes, of which it has as many at least.
+ * Fills iov, of MRF_LIMIT_IOV, and returns their number.
+ */
+size_t mrf_deliver_cut(const struct mrf_recv *recv, size_t left, struct iovec *iov);
 /* With FI_MR_LOCAL, is the region of each buffer open still? */
 bool mrf_deliver_is_open(const struct mrf_inbox *inbox, const struct mrf_recv *recv);
 /*

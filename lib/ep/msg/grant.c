@@ -3,15 +3,7 @@
 #include "contract/budget.h"
 #include "ep/model/ep.h"
 #include "ep/msg/grant.h"
-#include "loop/agent_calls.h"
 #include "verbs/vqp.h"
-
-void mrf_grant_cut_off_locked(struct mrf_inlet *inlet)
-{
-	mrf_lock_held(&inlet->inbox->ep->lock);
-	inlet->closing = true;
-	mrf_agent_kick(inlet->inbox->ep->agent, &inlet->inbox->kick);
-}
 
 bool mrf_grant_send_locked(struct mrf_inlet *inlet, const struct mrf_frame_grant *grant)
 {
@@ -24,7 +16,7 @@ bool mrf_grant_send_locked(struct mrf_inlet *inlet, const struct mrf_frame_grant
 	mrf_lock_held(&inlet->inbox->ep->lock);
 	sge.len = (uint32_t)mrf_frame_grant_encode(grant, buf);
 	if (mrf_vconn_post(inlet->vconn, &wr)) {
-		mrf_grant_cut_off_locked(inlet);
+		mrf_inbox_close_line_locked(inlet);
 		return false;
 	}
 	inlet->granting++;

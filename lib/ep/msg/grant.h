@@ -17,7 +17,5 @@ void mrf_grant_go_locked(struct mrf_inlet *inlet);
 bool mrf_grant_send_locked(struct mrf_inlet *inlet, const struct mrf_frame_grant *grant);
 /* One has been sent. */
 void mrf_grant_sent_locked(struct mrf_inlet *inlet, const struct mrf_wc *wc);
-/* The agent shall close the line; its initiator may make another one. */
-void mrf_grant_cut_off_locked(struct mrf_inlet *inlet);
 
 #endif

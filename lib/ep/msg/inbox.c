@@ -132,6 +132,13 @@ static bool may_send_bytes_again_locked(const struct mrf_origin *origin)
 	return origin->offers_only && mrf_inbox_has_room_locked(origin->inbox, origin);
 }
 
+void mrf_inbox_close_line_locked(struct mrf_inlet *inlet)
+{
+	mrf_lock_held(&inlet->inbox->ep->lock);
+	inlet->closing = true;
+	mrf_agent_kick(inlet->inbox->ep->agent, &inlet->inbox->kick);
+}
+
 /* Half of the window has been taken, or there was none, or it has become smaller. */
 static bool needs_note_locked(const struct mrf_origin *origin)
 {
@@ -182,8 +189,7 @@ static bool send_note_locked(struct mrf_inlet *inlet, uint32_t window)
 {
 	if (mrf_inbox_note_locked(inlet, mrf_origin_tells(inlet->origin), window))
 		return true;
-	inlet->closing = true;
-	mrf_agent_kick(inlet->inbox->ep->agent, &inlet->inbox->kick);
+	mrf_inbox_close_line_locked(inlet);
 	return false;
 }
 

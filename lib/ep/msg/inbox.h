@@ -246,6 +246,8 @@ void mrf_inbox_unkeep_locked(struct mrf_inbox *inbox, const struct mrf_message *
  * cannot be sent.
  */
 bool mrf_inbox_note_locked(struct mrf_inlet *inlet, uint64_t taken, uint32_t window);
+/* The agent closes the line; its initiator may make another one. */
+void mrf_inbox_close_line_locked(struct mrf_inlet *inlet);
 /* Tells peers what has been taken of theirs, unless too much of it is unexpected. */
 void mrf_inbox_tell_locked(struct mrf_inbox *inbox);
 /*

@@ -34,7 +34,7 @@ static bool grant_part_locked(struct mrf_inlet *inlet, struct mrf_pull *pull, ui
 					       .bulk = name_of(intake) };
 
 	if (mrf_vpair_recv(intake->pair, MRF_PIECE_ID, sge, nsge)) {
-		mrf_grant_cut_off_locked(inlet);
+		mrf_inbox_close_line_locked(inlet);
 		return false;
 	}
 	intake->part[intake->last++ % MRF_GRANTS] =
@@ -98,7 +98,7 @@ void mrf_intake_came_locked(struct mrf_inlet *inlet, const struct mrf_wc *wc)
 	/* A sender that sends fewer bytes than it was asked for is not to be believed any more. */
 	piece = intake->part[intake->first % MRF_GRANTS];
 	if (mrf_unlikely(wc->status != MRF_WC_OK || wc->byte_len != piece.len)) {
-		mrf_grant_cut_off_locked(inlet);
+		mrf_inbox_close_line_locked(inlet);
 		return;
 	}
 	intake->first++;
@@ -187,7 +187,7 @@ static void fail_all_locked(struct mrf_inlet *inlet, int ret)
 {
 	/* A connection that has just gone is made again. */
 	if (ret == -FI_ECONNRESET)
-		mrf_grant_cut_off_locked(inlet);
+		mrf_inbox_close_line_locked(inlet);
 	else
 		mrf_pull_refuse_locked(inlet->origin);
 }

@@ -288,19 +288,6 @@ bool mrf_pull_is_offered_locked(const struct mrf_origin *origin, uint64_t number
 
 /* --- steps ---------------------------------------------------------------------------- */
 
-/* The first buffers of a receive, as many as the message needs. */
-static size_t cut_iov(const struct mrf_recv *recv, uint64_t left, struct iovec *iov)
-{
-	size_t n;
-
-	for (n = 0; left; n++) {
-		iov[n] = recv->more->iov[n];
-		iov[n].iov_len = mrf_min(iov[n].iov_len, left);
-		left -= iov[n].iov_len;
-	}
-	return n;
-}
-
 static int take(struct mrf_buf *buf, struct mrf_pull *pull)
 {
 	struct mrf_recv *recv = pull->message->late.recv;
@@ -310,7 +297,7 @@ static int take(struct mrf_buf *buf, struct mrf_pull *pull)
 	};
 
 	if (recv->more) {
-		req.count = cut_iov(recv, pull->room, iov);
+		req.count = mrf_deliver_cut(recv, pull->room, iov);
 		req.desc = recv->more->desc;
 	} else {
 		iov[0] = mrf_deliver_room(recv, pull->message);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Long messages at their receiver. What came is an offer (tx/offer.h), which matches a receive like any
+ * Long messages at their receiver. What came is an offer (tx/offer_op.h), which matches a receive like any
  * other message. Then its buffers are brought within the device's reach, receives for parts of them
  * are posted on the pair of the line (intake.h), and the sender is asked for these parts. So no byte
  * is copied, and no peer has a right to anything.

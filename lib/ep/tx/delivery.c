@@ -4,11 +4,6 @@
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/settle.h"
 
-static struct mrf_op *op_at(struct mrf_list *node)
-{
-	return mrf_list_entry(node, struct mrf_op, send.await);
-}
-
 void mrf_delivery_await_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
@@ -37,8 +32,9 @@ void mrf_delivery_told_locked(struct mrf_peer *peer)
 	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
-	while ((node = mrf_list_first(&peer->undelivered)) && is_taken(peer, op_at(node))) {
-		struct mrf_op *op = op_at(node);
+	while ((node = mrf_list_first(&peer->undelivered)) &&
+	       is_taken(peer, mrf_op_awaiting(node))) {
+		struct mrf_op *op = mrf_op_awaiting(node);
 
 		mrf_delivery_unawait_locked(op);
 		mrf_settle_locked(op);
@@ -67,7 +63,7 @@ void mrf_delivery_doubt_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	while (!mrf_list_empty(&peer->undelivered)) {
-		struct mrf_op *op = op_at(peer->undelivered.prev);
+		struct mrf_op *op = mrf_op_awaiting(peer->undelivered.prev);
 
 		mrf_delivery_unawait_locked(op);
 		to_doubt_locked(peer, op);
@@ -80,7 +76,7 @@ void mrf_delivery_abandon_locked(struct mrf_peer *peer)
 
 	mrf_lock_held(&peer->ep->lock);
 	while ((node = mrf_list_first(&peer->undelivered))) {
-		struct mrf_op *op = op_at(node);
+		struct mrf_op *op = mrf_op_awaiting(node);
 
 		mrf_delivery_unawait_locked(op);
 		if (!op->inflight)

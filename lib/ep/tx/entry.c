@@ -13,6 +13,16 @@
 
 /* --- beginning ------------------------------------------------------------------------------- */
 
+/* Adds to n those of a list, as far as it matters. */
+static unsigned count_few(const struct mrf_list *list, unsigned n)
+{
+	mrf_list_each (node, list) {
+		if (++n >= MRF_EP_FEW_OPS)
+			break;
+	}
+	return n;
+}
+
 /* Fewer than MRF_EP_FEW_OPS operations are under way or waiting. */
 static bool has_few_locked(const struct mrf_peer *peer)
 {
@@ -22,14 +32,10 @@ static bool has_few_locked(const struct mrf_peer *peer)
 	 */
 	unsigned n = peer->conn ? mrf_conn_in_flight_locked(peer->conn) : 0;
 
-	mrf_list_each (node, &peer->queue) {
-		if (++n >= MRF_EP_FEW_OPS)
-			break;
-	}
-	mrf_list_each (node, &peer->chores.list) {
-		if (++n >= MRF_EP_FEW_OPS)
-			break;
-	}
+	n = count_few(&peer->queue, n);
+	n = count_few(&peer->chores.list, n);
+	n = count_few(&peer->undelivered, n);
+	n = count_few(&peer->offered, n);
 	return n < MRF_EP_FEW_OPS && mrf_list_empty(&peer->redo);
 }
 
@@ -151,8 +157,7 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 						      .total = op->total,
 						      .arrives = mrf_kind_arrives(req->type->kind),
 						      .message = req->type->kind == MRF_OP_SEND,
-						      .whole = req->type->whole,
-						      .together = req->type->together,
+						      .whole = req->type->kind == MRF_OP_SEND,
 						      .inject = req->flags & FI_INJECT,
 						      .late = late },
 			     &op->local);

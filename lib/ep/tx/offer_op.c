@@ -12,11 +12,6 @@
 #include "ep/tx/send_op.h"
 #include "ep/tx/settle.h"
 
-static struct mrf_op *waiting_at(struct mrf_list *node)
-{
-	return mrf_list_entry(node, struct mrf_op, send.await);
-}
-
 /* --- offering --------------------------------------------------------------------------- */
 
 bool mrf_offer_lets_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -57,6 +52,8 @@ static int post_offer_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->send.resumes = false;
 	mrf_send_frame_posted_locked(peer, op, &offer.message);
 	mrf_offered_await_locked(peer, op);
+	/* An acknowledged frame tells nothing of a machine that goes afterwards. */
+	mrf_conn_probe_locked(peer->conn);
 	return 0;
 }
 
@@ -65,15 +62,13 @@ static void came_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_op_leave_locked(op);
-	op->offered = 1;
 	op->send.resumes = true;
-	mrf_list_add_tail(&op->send.await, &peer->offered);
+	mrf_offered_await_locked(peer, op);
 }
 
 const struct mrf_op_type mrf_op_offer = {
 	.kind = MRF_OP_SEND,
 	.call = "fi_send",
-	.together = true,
 	.data = true, /* the frame */
 	.post = post_offer_locked,
 	.came = came_locked,
@@ -305,7 +300,7 @@ void mrf_offer_lost_locked(struct mrf_conn *conn)
 
 	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->offered)
-		waiting_at(node)->send.resumes = true;
+		mrf_op_awaiting(node)->send.resumes = true;
 	if (!bulk)
 		return;
 	while (mrf_bulk_in_flight(bulk))
@@ -335,7 +330,7 @@ void mrf_offer_begins_locked(struct mrf_peer *peer, bool known)
 static const struct mrf_op *next_to_ask_locked(const struct mrf_peer *peer)
 {
 	mrf_list_each (node, &peer->offered) {
-		const struct mrf_op *op = waiting_at(node);
+		const struct mrf_op *op = mrf_op_awaiting(node);
 
 		if (op->offer >= peer->line.ask)
 			return op->offer < peer->line.begun ? op : NULL;
@@ -376,6 +371,9 @@ static bool ask_locked(struct mrf_peer *peer)
 	}
 	if (ask.bulk.qp)
 		peer->conn->bulk->named = true;
+	/* As in post_offer_locked. */
+	if (op)
+		mrf_conn_probe_locked(peer->conn);
 	peer->line.ask = ask.number;
 	peer->line.asked = peer->line.asks = op;
 	peer->line.gave_up &= peer->line.asks;
@@ -447,7 +445,7 @@ void mrf_offer_abandon_locked(struct mrf_peer *peer)
 			mrf_list_add_tail(&op->node, &peer->redo);
 	}
 	while ((node = mrf_list_first(&peer->offered))) {
-		struct mrf_op *op = waiting_at(node);
+		struct mrf_op *op = mrf_op_awaiting(node);
 
 		mrf_offered_unawait_locked(op);
 		if (!op->inflight)

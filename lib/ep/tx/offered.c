@@ -3,18 +3,12 @@
 #include "ep/tx/offered.h"
 #include "ep/tx/settle.h"
 
-static struct mrf_op *offered_at(struct mrf_list *node)
-{
-	return mrf_list_entry(node, struct mrf_op, send.await);
-}
-
-/* NULL: it has ended. */
 struct mrf_op *mrf_offered_find_locked(struct mrf_peer *peer, uint64_t number)
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_list_each (node, &peer->offered) {
-		if (offered_at(node)->offer == number)
-			return offered_at(node);
+		if (mrf_op_awaiting(node)->offer == number)
+			return mrf_op_awaiting(node);
 	}
 	return NULL;
 }
@@ -24,8 +18,6 @@ void mrf_offered_await_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	op->offered = 1;
 	mrf_list_add_tail(&op->send.await, &peer->offered);
-	/* An acknowledged frame tells nothing of a machine that goes afterwards. */
-	mrf_conn_probe_locked(peer->conn);
 }
 
 void mrf_offered_unawait_locked(struct mrf_op *op)
@@ -62,5 +54,5 @@ void mrf_offered_fail_all_locked(struct mrf_peer *peer, const struct mrf_why *wh
 
 	mrf_lock_held(&peer->ep->lock);
 	while ((node = mrf_list_first(&peer->offered)))
-		mrf_offered_fail_locked(offered_at(node), why);
+		mrf_offered_fail_locked(mrf_op_awaiting(node), why);
 }

@@ -55,7 +55,6 @@ static int post_frame_locked(struct mrf_peer *peer, struct mrf_op *op)
 const struct mrf_op_type mrf_op_send = {
 	.kind = MRF_OP_SEND,
 	.call = "fi_send",
-	.whole = true,
 	.data = true, /* the frame itself, which a message of no bytes has, too */
 	.post = post_frame_locked,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A message as an operation: one frame over the line to its peer; a long one: tx/offer.h. */
+/* A message as an operation: one frame over the line to its peer; a long one: tx/offer_op.h. */
 #ifndef MRF_EP_TX_SEND_OP_H
 #define MRF_EP_TX_SEND_OP_H
 

@@ -19,6 +19,7 @@
 #include "ep/tx/note.h"
 #include "ep/tx/send_op.h"
 #include "ep/tx/peer_queue.h"
+#include "ep/tx/peers.h"
 #include "ep/tx/service.h"
 
 /* --- progress ------------------------------------------------------------------------------ */
@@ -196,11 +197,7 @@ static int ep_close(struct fid *fid)
 	free_ops(ep);
 	mrf_atomic_cells_free(ep);
 	mrf_buf_fini(&ep->buf);
-	mrf_idmap_fini(&ep->conns);
-	mrf_idmap_fini(&ep->bulks);
-	mrf_idmap_fini(&ep->tickets);
-	free(ep->peers[MRF_CONN_ACCESS].of);
-	free(ep->peers[MRF_CONN_LINE].of);
+	mrf_peers_fini(ep);
 	mrf_lock_fini(&ep->lock);
 	mrf_lock_fini(&ep->setup);
 	close_port(ep);
@@ -277,18 +274,12 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->addr = domain->addr;
 	if (src && src->sa.sa_family == ep->addr.sa.sa_family)
 		mrf_addr_set_port(&ep->addr, mrf_addr_port(src));
-	mrf_list_init(&ep->all_peers);
-	mrf_list_init(&ep->starved);
-	mrf_list_init(&ep->watching);
-	mrf_list_init(&ep->gathered);
+	mrf_peers_init(ep);
 	mrf_list_init(&ep->free_ops);
 	mrf_list_init(&ep->chores);
 	mrf_list_init(&ep->drops);
 	mrf_list_init(&ep->passive);
 	mrf_list_init(&ep->of_agent);
-	mrf_idmap_init(&ep->conns);
-	mrf_idmap_init(&ep->bulks);
-	mrf_idmap_init(&ep->tickets);
 	mrf_lock_init(&ep->setup, MRF_RANK_SETUP);
 	mrf_lock_init(&ep->lock, MRF_RANK_EP);
 }

@@ -14,7 +14,7 @@
 #include "ep/msg/duty.h"
 #include "ep/msg/lost.h"
 #include "ep/msg/farewell.h"
-#include "ep/msg/pull.h"
+#include "ep/msg/orphans.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/requests.h"
 #include "ep/rx/target.h"
@@ -244,7 +244,7 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 	mrf_atomic_loop_close(ep);
 	if (ep->lines) {
 		mrf_duty_end(ep->lines);
-		mrf_pull_end(ep->lines);
+		mrf_orphans_end(ep->lines);
 	}
 	if (ep->inbox) {
 		mrf_lost_stop(ep->inbox);

@@ -60,8 +60,12 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/msg/message.h \
 	lib/ep/msg/peek.c \
 	lib/ep/msg/peek.h \
+	lib/ep/msg/orphans.c \
+	lib/ep/msg/orphans.h \
 	lib/ep/msg/pull.c \
 	lib/ep/msg/pull.h \
+	lib/ep/msg/pull_step.c \
+	lib/ep/msg/pull_step.h \
 	lib/ep/msg/recv.c \
 	lib/ep/msg/recv.h \
 	lib/ep/msg/reverse.c \

@@ -2,7 +2,7 @@
 #include "contract/budget.h"
 #include "ep/model/ep.h"
 #include "ep/msg/arrive.h"
-#include "ep/msg/pull.h"
+#include "ep/msg/pull_step.h"
 #include "ep/msg/duty.h"
 
 static void watch_later(struct mrf_inbox *inbox)
@@ -57,7 +57,7 @@ static void looked(struct mrf_timer *timer)
 		begin_duty_locked(inbox);
 	if (!polled) {
 		mrf_arrive_poll_locked(inbox);
-		mrf_pull_late_locked(inbox);
+		mrf_pull_step_late_locked(inbox);
 	}
 	full = mrf_inbox_has_full_locked(inbox);
 	mrf_lock_release(&ep->lock);

@@ -7,7 +7,7 @@
 #include "ep/model/ep.h"
 #include "ep/msg/grant.h"
 #include "ep/msg/intake.h"
-#include "ep/msg/pull.h"
+#include "ep/msg/pull_step.h"
 #include "loop/agent_calls.h"
 #include "verbs/vqp.h"
 
@@ -206,7 +206,7 @@ void mrf_intake_open(struct mrf_inlet *inlet)
 	inlet->wants_intake = false;
 	if (ret)
 		fail_all_locked(inlet, ret);
-	mrf_pull_late_locked(inlet->inbox);
+	mrf_pull_step_late_locked(inlet->inbox);
 	mrf_lock_release(&inlet->inbox->ep->lock);
 }
 

@@ -14,6 +14,7 @@
 #include "ep/msg/grant.h"
 #include "ep/msg/intake.h"
 #include "ep/msg/lost.h"
+#include "ep/msg/orphans.h"
 #include "ep/msg/pull.h"
 #include "ep/msg/recv.h"
 #include "ep/msg/reverse.h"
@@ -326,7 +327,7 @@ void mrf_inlet_end(struct mrf_inlet *inlet)
 	forget_inlet_locked(inlet);
 	mrf_lock_release(&ep->lock);
 	mrf_lost_replace(inbox);
-	mrf_pull_orphaned(inbox);
+	mrf_orphans_later(inbox);
 	mrf_inbox_give_places(inbox, MRF_LINE_PLACES);
 	free(inlet);
 }
@@ -432,6 +433,7 @@ int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 	mrf_list_init(&inbox->claimed);
 	mrf_list_init(&inbox->free_recvs);
 	mrf_list_init(&inbox->late);
+	mrf_list_init(&inbox->steps);
 	mrf_list_init(&inbox->inlets);
 	mrf_list_init(&inbox->due);
 	mrf_list_init(&inbox->later);
@@ -443,7 +445,7 @@ int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 	mrf_idmap_init(&inbox->by_ticket);
 	mrf_duty_init(inbox);
 	mrf_lost_init(inbox);
-	mrf_pull_init(inbox);
+	mrf_orphans_init(inbox);
 	ep->inbox = inbox;
 	return 0;
 }

@@ -6,7 +6,7 @@
 #include "ep/msg/arrive.h"
 #include "ep/msg/deliver.h"
 #include "ep/msg/peek.h"
-#include "ep/msg/pull.h"
+#include "ep/msg/pull_step.h"
 
 #define NO_MESSAGE "no message has come that such a receive would take"
 
@@ -85,8 +85,8 @@ void mrf_peek(struct mrf_ep *ep, const struct mrf_recv_req *req, uint64_t flags)
 	mrf_lock_take(&ep->lock);
 	catch_up_locked(ep);
 	peek_locked(ep, req, flags);
-	if (mrf_pull_has_late_locked(ep->inbox))
-		mrf_pull_late_locked(ep->inbox);
+	if (mrf_pull_step_has_late_locked(ep->inbox))
+		mrf_pull_step_late_locked(ep->inbox);
 	mrf_lock_release(&ep->lock);
 }
 

@@ -77,23 +77,16 @@ void mrf_pull_withdrawn_locked(struct mrf_origin *origin, uint64_t from, uint64_
 /* Is that one offered still? */
 bool mrf_pull_is_offered_locked(const struct mrf_origin *origin, uint64_t number);
 
-/* --- steps without the lock ----------------------------------------------------------- */
+/* Gives an offer up: a receive that it has met fails with why; nobody else is told. */
+void mrf_pull_give_up_locked(struct mrf_message *message, const struct mrf_why *why);
 
-/* Is there a step to be done, or anything late (deliver.h), that no thread is at? */
-static inline bool mrf_pull_has_late_locked(const struct mrf_inbox *inbox)
-{
-	return inbox && (!mrf_list_empty(&inbox->steps) || mrf_deliver_has_late_locked(inbox));
-}
-/* Does all of that; the agent has jobs do it. The lock is left meanwhile. */
-void mrf_pull_late_locked(struct mrf_inbox *inbox);
+/* --- for pull_step.c ------------------------------------------------------------------ */
 
-/* --- agent thread, no lock held ------------------------------------------------------- */
+/* Nothing is held for it, and nothing of it is on the way. why: NULL, it has come. */
+void mrf_pull_complete_locked(struct mrf_pull *pull, const struct mrf_why *why);
+/* Nothing of it is on the way. What takes long becomes its last step; then it completes. */
+void mrf_pull_let_go_locked(struct mrf_pull *pull);
 
-void mrf_pull_init(struct mrf_inbox *inbox);
-/* An origin has lost its line: what it has offered is given up after a time. */
-void mrf_pull_orphaned(struct mrf_inbox *inbox);
-/* The agent lets go of the endpoint. */
-void mrf_pull_end(struct mrf_inbox *inbox);
 /* Nobody else works with the inbox: frees all pulls, with their receives and messages. */
 void mrf_pull_drop_all(struct mrf_inbox *inbox);
 

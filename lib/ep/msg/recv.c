@@ -9,7 +9,7 @@
 #include "ep/msg/deliver.h"
 #include "ep/msg/label.h"
 #include "ep/msg/multi.h"
-#include "ep/msg/pull.h"
+#include "ep/msg/pull_step.h"
 #include "ep/msg/recv.h"
 
 /* --- one receive ---------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ static int post_claimed_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 static void finish_late(struct mrf_inbox *inbox)
 {
 	mrf_lock_take(&inbox->ep->lock);
-	mrf_pull_late_locked(inbox);
+	mrf_pull_step_late_locked(inbox);
 	mrf_lock_release(&inbox->ep->lock);
 }
 
@@ -218,7 +218,7 @@ static int post(struct mrf_ep *ep, const struct mrf_recv_req *req, bool claimed)
 		return ret;
 	mrf_lock_take(&ep->lock);
 	ret = post_either_locked(ep, req, &rest, claimed);
-	late = mrf_pull_has_late_locked(ep->inbox);
+	late = mrf_pull_step_has_late_locked(ep->inbox);
 	mrf_lock_release(&ep->lock);
 	if (mrf_unlikely(late))
 		finish_late(ep->inbox);

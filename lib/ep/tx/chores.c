@@ -8,7 +8,7 @@
 #include "base/user.h"
 #include "ep/link/conn.h"
 #include "ep/model/ep.h"
-#include "ep/msg/pull.h"
+#include "ep/msg/pull_step.h"
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/tell.h"
@@ -384,7 +384,7 @@ static void drop_locked(struct mrf_ep *ep, struct mrf_op *op)
 static void look_what_is_left_locked(struct mrf_ep *ep)
 {
 	if (mrf_list_empty(&ep->chores) && mrf_list_empty(&ep->drops) &&
-	    !mrf_pull_has_late_locked(ep->inbox))
+	    !mrf_pull_step_has_late_locked(ep->inbox))
 		atomic_store(&ep->source.left, false);
 }
 
@@ -415,8 +415,8 @@ void mrf_chores_run(struct mrf_ep *ep)
 	mrf_lock_take(&ep->lock);
 	while (run_one_locked(ep))
 		;
-	if (mrf_pull_has_late_locked(ep->inbox))
-		mrf_pull_late_locked(ep->inbox);
+	if (mrf_pull_step_has_late_locked(ep->inbox))
+		mrf_pull_step_late_locked(ep->inbox);
 	look_what_is_left_locked(ep);
 	mrf_lock_release(&ep->lock);
 }

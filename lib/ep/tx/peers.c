@@ -10,6 +10,28 @@
 #include "ep/tx/peers.h"
 #include "ep/tx/permits.h"
 
+void mrf_peers_init(struct mrf_ep *ep)
+{
+	mrf_list_init(&ep->all_peers);
+	mrf_list_init(&ep->starved);
+	mrf_list_init(&ep->watching);
+	mrf_list_init(&ep->gathered);
+	mrf_idmap_init(&ep->conns);
+	mrf_idmap_init(&ep->bulks);
+	mrf_idmap_init(&ep->tickets);
+}
+
+void mrf_peers_fini(struct mrf_ep *ep)
+{
+	enum mrf_conn_kind kind;
+
+	mrf_idmap_fini(&ep->conns);
+	mrf_idmap_fini(&ep->bulks);
+	mrf_idmap_fini(&ep->tickets);
+	for (kind = 0; kind < MRF_CONN_KINDS; kind++)
+		free(ep->peers[kind].of);
+}
+
 /* NULL: no memory, or the address went away meanwhile. */
 static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, enum mrf_conn_kind kind,
 					fi_addr_t fi_addr, uint64_t gen)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The peers of an endpoint: found, made, freed; ep->lock held. */
+/* The peers of an endpoint: found, made, freed; ep->lock held, once others know the endpoint. */
 #ifndef MRF_EP_TX_PEERS_H
 #define MRF_EP_TX_PEERS_H
 
 #include "ep/model/peer.h"
 
+/* Of an endpoint that is being opened. */
+void mrf_peers_init(struct mrf_ep *ep);
+/* Of one that is being freed, and has no peer any more. */
+void mrf_peers_fini(struct mrf_ep *ep);
 /* Finds or makes the peer with this address for this kind of connection. -FI_EADDRNOTAVAIL, -FI_ENOMEM. */
 int mrf_peers_get_locked(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
 			 struct mrf_peer **peer);

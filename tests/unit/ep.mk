@@ -135,6 +135,7 @@ tests_unit_t_long_SOURCES = tests/unit/t_long.c tests/unit/two_ends.h $(EP_FIXTU
 tests_unit_t_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_breaks_SOURCES = tests/unit/t_long_breaks.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_long_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_long_breaks_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_local_drop
 tests_unit_t_long_ends_SOURCES = tests/unit/t_long_ends.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_long_ends_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_faults_SOURCES = tests/unit/t_long_faults.c tests/unit/fail_walk.h tests/unit/two_ends.h \

@@ -3,8 +3,11 @@
  * Long messages whose line breaks, at each step of them: they arrive once and whole, and both ends
  * complete with success.
  */
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_tagged.h>
+#include "base/param.h"
 #include "contract/budget.h"
 #include "two_ends.h"
 #include "proto/frame.h"
@@ -206,6 +209,75 @@ START_TEST(the_machine_of_a_waiting_offer_is_watched)
 }
 END_TEST
 
+/* --- all has come, and letting go of its buffer takes long ------------------------------------ */
+
+static atomic_bool holds, inside;
+
+void __real_mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local);
+void __wrap_mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local);
+void __wrap_mrf_local_drop(struct mrf_buf *buf, struct mrf_local *local)
+{
+	while (atomic_load(&holds) && buf == &node_ep(&b)->buf) {
+		atomic_store(&inside, true);
+		usleep(1000);
+	}
+	__real_mrf_local_drop(buf, local);
+}
+
+/* Without a cache each buffer is registered for its message alone. */
+static void open_held(void)
+{
+	ck_assert_int_eq(setenv("FI_MR_CACHE_MAX_COUNT", "0", 1), 0);
+	mrf_env_reload();
+	ends_open(NULL, MSGS * LEN);
+	atomic_store(&inside, false);
+	atomic_store(&holds, true);
+	recv_one(0);
+}
+
+/* Nobody polls at b meanwhile: its agent has a job do it. */
+static void close_held(void)
+{
+	atomic_store(&holds, false);
+	want_ok(&b, in);
+	ck_assert(!memcmp(in, out, LEN));
+	ends_close();
+	ck_assert_int_eq(unsetenv("FI_MR_CACHE_MAX_COUNT"), 0);
+	mrf_env_reload();
+}
+
+/* It does not know whether all has come: its target, which is not done with it, has to say so. */
+START_TEST(a_sender_is_told_of_an_end_that_takes_long)
+{
+	unsigned connects;
+
+	open_held();
+	fake_break_pair(PARTS, 1, MRF_WC_TIMEOUT, true);
+	connects = fake_connects();
+	send_one(0, 0);
+	want_soon(atomic_load(&inside) && fake_connects() > connects + 1);
+	want_none(&a);
+	atomic_store(&holds, false);
+	want_ok(&a, out);
+	close_held();
+}
+END_TEST
+
+/* Its sender is done with it, and so does not ask about it. */
+START_TEST(what_has_come_is_not_given_up)
+{
+	open_held();
+	send_one(0, 0);
+	want_ok(&a, out);
+	want_soon(atomic_load(&inside));
+	fake_hang_up(node_agent(&b)->cq);
+	send_one(1, 0);
+	want_soon(offers() == 2);
+	want_none(&a);
+	close_held();
+}
+END_TEST
+
 static TCase *tcase_steps(void)
 {
 	TCase *tc = tcase_create("steps");
@@ -225,6 +297,8 @@ static TCase *tcase_hung_up(void)
 	tcase_add_loop_test(tc, an_offer_waits_through_the_end_of_its_line, 0, MODES);
 	tcase_add_loop_test(tc, an_offer_waits_through_the_ends_of_many_lines, 0, MODES);
 	tcase_add_loop_test(tc, the_machine_of_a_waiting_offer_is_watched, 0, MODES);
+	tcase_add_test(tc, a_sender_is_told_of_an_end_that_takes_long);
+	tcase_add_test(tc, what_has_come_is_not_given_up);
 	return tc;
 }
 

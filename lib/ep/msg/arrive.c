@@ -190,8 +190,7 @@ static int ask_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_
 	if (!(ask.flags & MRF_FRAME_LAST)) {
 		origin->asked++;
 		inlet->answer = (struct mrf_frame_grant){
-			.flags = mrf_pull_is_offered_locked(origin, ask.number) ? MRF_FRAME_WAITS
-										: 0,
+			.flags = mrf_pull_asked_locked(origin, ask.number) ? MRF_FRAME_WAITS : 0,
 			.number = ask.number
 		};
 		inlet->answers = true;

@@ -236,11 +236,20 @@ void mrf_pull_refuse_locked(struct mrf_origin *origin)
 	}
 }
 
+/* All that is wanted of it, though its receive has not completed yet. */
+static bool has_come(const struct mrf_message *message)
+{
+	return message->offer.at == MRF_OFFER_PULLED &&
+	       message->late.pull->arrived == message->late.pull->room;
+}
+
 void mrf_pull_give_up_locked(struct mrf_message *message, const struct mrf_why *why)
 {
 	struct mrf_inbox *inbox = message->origin->inbox;
 
 	mrf_lock_held(&inbox->ep->lock);
+	if (has_come(message))
+		return;
 	message->offer.gone = true;
 	mrf_list_del(&message->offer.node);
 	switch (message->offer.at) {
@@ -267,12 +276,14 @@ void mrf_pull_withdrawn_locked(struct mrf_origin *origin, uint64_t from, uint64_
 	}
 }
 
-bool mrf_pull_is_offered_locked(const struct mrf_origin *origin, uint64_t number)
+bool mrf_pull_asked_locked(const struct mrf_origin *origin, uint64_t number)
 {
 	mrf_lock_held(&origin->inbox->ep->lock);
 	mrf_list_each (node, &origin->offers) {
-		if (message_at(node)->offer.number == number)
-			return true;
+		if (message_at(node)->offer.number != number)
+			continue;
+		message_at(node)->offer.ends = true;
+		return true;
 	}
 	return false;
 }

@@ -74,10 +74,16 @@ void mrf_pull_lost_locked(struct mrf_origin *origin);
 void mrf_pull_refuse_locked(struct mrf_origin *origin);
 /* Its sender does not offer the messages with these numbers any more: [from, upto). */
 void mrf_pull_withdrawn_locked(struct mrf_origin *origin, uint64_t from, uint64_t upto);
-/* Is that one offered still? */
-bool mrf_pull_is_offered_locked(const struct mrf_origin *origin, uint64_t number);
+/*
+ * Its sender has asked about an offer. Is it there still? Then the sender is told of its end: all bytes
+ * may have come, and their acknowledgements may be lost.
+ */
+bool mrf_pull_asked_locked(const struct mrf_origin *origin, uint64_t number);
 
-/* Gives an offer up: a receive that it has met fails with why; nobody else is told. */
+/*
+ * Its sender has given an offer up: a receive that it has met fails with why, unless all has come; nobody
+ * else is told.
+ */
 void mrf_pull_give_up_locked(struct mrf_message *message, const struct mrf_why *why);
 
 /* --- for pull_step.c ------------------------------------------------------------------ */

@@ -709,6 +709,19 @@ static uint8_t *repeated(size_t len)
 	return mem;
 }
 
+/* The next completion, which may take long where each byte that is copied is looked at. */
+static struct fi_cq_data_entry want_late(struct node *n)
+{
+	struct fi_cq_data_entry entry = { 0 };
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		if (fi_cq_sread(n->cq, &entry, 1, NULL, LONG_MS) == 1)
+			return entry;
+	}
+	return want_ok(n, NULL);
+}
+
 /* max_msg_size. What a part brings, the next one overwrites, but for what is behind the last. */
 START_TEST(it_may_be_as_long_as_is_offered)
 {
@@ -721,7 +734,7 @@ START_TEST(it_may_be_as_long_as_is_offered)
 	fill(from, 1 << 20, 7);
 	ck_assert_int_eq(fi_recv(b.ep, into, len, NULL, FI_ADDR_UNSPEC, into), 0);
 	ck_assert_int_eq(fi_send(a.ep, from, len, NULL, to, from), 0);
-	ck_assert_uint_eq(want_ok(&b, into).len, len);
+	ck_assert_uint_eq(want_late(&b).len, len);
 	want_ok(&a, from);
 	ck_assert_int_eq(memcmp(from, into, 1 << 20), 0);
 	ends_close();

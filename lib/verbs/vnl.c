@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/compiler.h"
 #include "base/lock.h"
+#include "base/page.h"
 #include "verbs/vnl.h"
 #include "verbs/vnl_kept.h"
 
@@ -204,10 +206,11 @@ static int ask_devs(struct nl_sock *sk, struct dev_list *list, const struct mrf_
 }
 
 /*
- * As long as the kernel's messages can be; libnl's default is twice that. For each message of a list
- * the kernel allocates and clears what the reader has room for: one message for each device.
+ * The kernel's messages are as long as a page, and at most 8 KiB; libnl's default is 16 KiB. For each
+ * message of a list the kernel allocates and clears what the reader has room for, and there is one
+ * message for each device.
  */
-#define ROOM 8192
+#define MOST_ROOM 8192
 
 struct nl_sock *mrf_vnl_connect(int protocol, int none, int *err)
 {
@@ -218,7 +221,7 @@ struct nl_sock *mrf_vnl_connect(int protocol, int none, int *err)
 		return NULL;
 	nl_socket_disable_auto_ack(sk);
 	nl_socket_disable_msg_peek(sk);
-	nl_socket_set_msg_buf_size(sk, ROOM);
+	nl_socket_set_msg_buf_size(sk, mrf_min(mrf_page_size(), MOST_ROOM));
 	if (!nl_connect(sk, protocol))
 		return sk;
 	nl_socket_free(sk);

@@ -63,7 +63,8 @@ void mrf_vnl_why(const struct mrf_vnl_path *path, char *why, size_t len)
 
 struct path_list {
 	struct mrf_vnl_path *paths;
-	size_t count;
+	size_t count, max;
+	bool full; /* there was no memory for one more */
 };
 
 static bool addr_usable(const union mrf_addr *addr)
@@ -84,14 +85,27 @@ static enum mrf_vnl_state dev_state(const struct mrf_vnl_dev *dev)
 	return MRF_VNL_USABLE;
 }
 
-static struct mrf_vnl_path *add_path(struct path_list *list, const struct mrf_vnl_dev *dev,
-				     enum mrf_vnl_state state)
+static bool has_room(struct path_list *list)
 {
-	struct mrf_vnl_path *path = &list->paths[list->count++];
+	size_t max = list->max ? 2 * list->max : 4;
+	struct mrf_vnl_path *paths;
 
-	path->state = state;
-	path->dev = *dev;
-	return path;
+	if (list->count < list->max)
+		return true;
+	paths = realloc(list->paths, max * sizeof(*paths));
+	if (!paths) {
+		list->full = true;
+		return false;
+	}
+	list->paths = paths;
+	list->max = max;
+	return true;
+}
+
+static void add_path(struct path_list *list, const struct mrf_vnl_path *path)
+{
+	if (has_room(list))
+		list->paths[list->count++] = *path;
 }
 
 /* Is netdev an interface above the device's? */
@@ -106,13 +120,26 @@ static bool is_above(const char *netdev, const struct mrf_vnl_dev *dev)
 static void add_addr(struct path_list *list, const struct mrf_vnl_dev *dev,
 		     const struct mrf_vnl_ifaddr *addr, enum mrf_vnl_state state)
 {
-	struct mrf_vnl_path *path = add_path(list, dev, state);
+	struct mrf_vnl_path path = {
+		.state = state,
+		.dev = *dev,
+		.addr = addr->addr,
+		.prefix = addr->prefix,
+		.mtu = addr->mtu,
+	};
 
-	path->addr = addr->addr;
-	path->prefix = addr->prefix;
-	path->mtu = addr->mtu;
 	if (state == MRF_VNL_ABOVE)
-		snprintf(path->above, sizeof(path->above), "%s", addr->netdev);
+		snprintf(path.above, sizeof(path.above), "%s", addr->netdev);
+	add_path(list, &path);
+}
+
+/* One that says why there is none. */
+static void add_none(struct path_list *list, const struct mrf_vnl_dev *dev,
+		     enum mrf_vnl_state state)
+{
+	const struct mrf_vnl_path path = { .state = state, .dev = *dev };
+
+	add_path(list, &path);
 }
 
 /* Those that are not the device's and look as if they were. */
@@ -128,7 +155,7 @@ static void add_above(struct path_list *list, const struct mrf_vnl_dev *dev,
 	}
 }
 
-/* Adds the device's addresses; there is room for all of them and one more. */
+/* Adds the device's addresses. */
 static void add_dev(struct path_list *list, const struct mrf_vnl_dev *dev,
 		    const struct mrf_vnl_ifaddr *addrs, size_t naddrs)
 {
@@ -146,7 +173,7 @@ static void add_dev(struct path_list *list, const struct mrf_vnl_dev *dev,
 		}
 	}
 	if (list->count == before)
-		add_path(list, dev, state == MRF_VNL_USABLE ? MRF_VNL_NO_ADDRESS : state);
+		add_none(list, dev, state == MRF_VNL_USABLE ? MRF_VNL_NO_ADDRESS : state);
 }
 
 /* What paths are made of. */
@@ -190,15 +217,12 @@ static int make_paths(const struct parts *parts, bool above, struct path_list *l
 {
 	const struct mrf_vnl_dev *dev;
 
-	list->paths = calloc(parts->ndevs * (parts->naddrs + 1) + 1, sizeof(*list->paths));
-	if (!list->paths)
-		return -FI_ENOMEM;
 	for (dev = parts->devs; dev < parts->devs + parts->ndevs; dev++) {
 		add_dev(list, dev, parts->addrs, parts->naddrs);
 		if (above && dev_state(dev) == MRF_VNL_USABLE)
 			add_above(list, dev, parts->addrs, parts->naddrs);
 	}
-	return 0;
+	return list->full ? -FI_ENOMEM : 0;
 }
 
 int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count, bool above,
@@ -213,6 +237,8 @@ int mrf_vnl_paths(struct mrf_vnl_path **paths, size_t *count, bool above,
 	if (!ret) {
 		*paths = list.paths;
 		*count = list.count;
+	} else {
+		free(list.paths);
 	}
 	free(parts.addrs);
 	free(parts.devs);

@@ -226,10 +226,15 @@ static int submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 
 /* --- one buffer of each --------------------------------------------------------------- */
 
-/* The flags of calls without flags; an operation that only reads cannot be injected. */
+/*
+ * The flags of calls without flags; an operation that only reads cannot be injected, and none is
+ * matched with anything.
+ */
 static uint64_t default_flags(const struct mrf_ep *ep, enum fi_op op)
 {
-	return op == FI_ATOMIC_READ ? ep->op_flags & ~FI_INJECT : ep->op_flags;
+	uint64_t without = FI_MATCH_COMPLETE | (op == FI_ATOMIC_READ ? FI_INJECT : 0);
+
+	return ep->op_flags & ~without;
 }
 
 static int submit_one(struct mrf_ep *ep, const struct mrf_atomic_one *one, size_t count,

@@ -50,7 +50,7 @@ static void allow_short_locked(struct mrf_ep *ep)
 	bool device = ep->domain->space.mode & FI_MR_HMEM;
 	bool atomics = ep->caps & FI_ATOMIC && !device;
 	bool sends = may && ep->inbox && ep->caps & FI_SEND && !device &&
-		     !(ep->op_flags & FI_DELIVERY_COMPLETE);
+		     !(ep->op_flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE));
 	size_t max = ep->caps & FI_RMA ? mrf_vdev_limits(ep->domain->vdev)->max_msg_size : 0;
 
 	ep->short_send = sends ? MRF_SEND_MAX + 1 : 0;

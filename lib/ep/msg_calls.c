@@ -21,9 +21,9 @@
 
 #define SEND_FLAGS                                                                         \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
-	 FI_DELIVERY_COMPLETE | FI_REMOTE_CQ_DATA)
+	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_REMOTE_CQ_DATA)
 /* What fi_msg(3) has for sends, and what is not done yet. */
-#define SEND_LATER (FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE | FI_FENCE)
+#define SEND_LATER (FI_COMMIT_COMPLETE | FI_FENCE)
 /* Those of fi_trecvmsg that are about messages which have come. */
 #define PEEK_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 /* The data are where they belong when a receive completes, which is more than is asked for. */
@@ -82,6 +82,12 @@ static int check_no_device(struct mrf_ep *ep, const char *call, const struct iov
 			  "%s: messages from or to memory of a device are not offered yet", call);
 }
 
+/* The bytes of an offer go when a receive has taken it, so its completion says that one has. */
+static const struct mrf_op_type *send_type_of(const struct mrf_req *req, size_t len)
+{
+	return len > MRF_SEND_MAX || req->flags & FI_MATCH_COMPLETE ? &mrf_op_offer : &mrf_op_send;
+}
+
 ssize_t mrf_msg_submit_send(struct fid_ep *fid, const char *call, struct mrf_req *req)
 {
 	struct mrf_ep *ep = mrf_ep_of(&fid->fid);
@@ -100,7 +106,7 @@ ssize_t mrf_msg_submit_send(struct fid_ep *fid, const char *call, struct mrf_req
 		ret = check_no_device(ep, call, req->iov, req->desc, req->count);
 	if (ret)
 		return ret;
-	req->type = len > MRF_SEND_MAX ? &mrf_op_offer : &mrf_op_send;
+	req->type = send_type_of(req, len);
 	return mrf_send_submit(ep, req);
 }
 

@@ -109,6 +109,12 @@ int mrf_rma_submit(struct mrf_ep *ep, const struct mrf_req *req)
 	return mrf_entry_start(ep, MRF_CONN_ACCESS, req->addr, op, ret);
 }
 
+/* The flags of calls without flags. An access is matched with nothing. */
+static uint64_t default_access_flags(const struct mrf_ep *ep)
+{
+	return ep->op_flags & ~FI_MATCH_COMPLETE;
+}
+
 /* fi_read and fi_write the long way, and the vector forms: the endpoint's op_flags apply. */
 static ssize_t submit_simple(struct fid_ep *fid, const struct mrf_op_type *type,
 			     const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
@@ -127,7 +133,7 @@ static ssize_t submit_simple(struct fid_ep *fid, const struct mrf_op_type *type,
 			       .rma_count = 1,
 			       .addr = addr,
 			       .context = context,
-			       .flags = ep->op_flags };
+			       .flags = default_access_flags(ep) };
 
 	if (!type->data)
 		req.flags &= ~(FI_INJECT | FI_COMMIT_COMPLETE);
@@ -241,7 +247,8 @@ static ssize_t ep_writedata(struct fid_ep *ep, const void *buf, size_t len, void
 			    uint64_t data, fi_addr_t addr, uint64_t remote, uint64_t key,
 			    void *context)
 {
-	struct mrf_req req = { .flags = mrf_ep_of(&ep->fid)->op_flags | FI_REMOTE_CQ_DATA,
+	struct mrf_req req = { .flags = default_access_flags(mrf_ep_of(&ep->fid)) |
+					FI_REMOTE_CQ_DATA,
 			       .data = data,
 			       .context = context };
 

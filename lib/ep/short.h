@@ -10,11 +10,12 @@
 #include "ep/resolve/resolve.h"
 
 /*
- * Flags of the endpoint that the fast paths need not check: RC acknowledges delivered
- * data only.
+ * Flags of the endpoint that the fast paths of accesses need not check: RC acknowledges
+ * delivered data only, and an access is matched with nothing.
  */
-#define MRF_SHORT_FLAGS \
-	(FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
+#define MRF_SHORT_FLAGS                                                                     \
+	(FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
+	 FI_MATCH_COMPLETE)
 
 /* The peer, if an operation to it can be posted at once; otherwise NULL. */
 static inline struct mrf_peer *mrf_short_peer_locked(struct mrf_ep *ep, enum mrf_conn_kind kind,

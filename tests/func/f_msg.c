@@ -145,6 +145,39 @@ CASE(many_long_messages_are_on_the_way)
 	peer_same(p, 0);
 }
 
+static void send_flags(struct env *e, struct buf *b, size_t off, size_t len, uint64_t flags)
+{
+	struct iovec iov = { b->mem + off, len };
+	struct fi_msg msg = {
+		.msg_iov = &iov, .desc = &b->desc, .iov_count = 1, .addr = target(e)->addr
+	};
+
+	must_ok((int)fi_sendmsg(me(e)->ep, &msg, flags));
+}
+
+/* The peer has all that it needs for a while, but for the receive. */
+CASE(a_message_completes_when_a_receive_has_taken_it)
+{
+	static const size_t lens[] = { 0, 8, MAX, 100000 };
+	struct peer *p = target(e);
+	struct buf *b = buf(e, LONG, 1);
+	size_t off = BUF_GUARD;
+	struct done d;
+
+	peer_alloc(p, 0, LONG, 2);
+	for (unsigned i = 0; i < 4; i++) {
+		send_flags(e, b, off, lens[i], FI_COMPLETION | FI_MATCH_COMPLETE);
+		must(!fab_done(me(e), &d, 100), "it completes although no receive is posted");
+		peer_recv(p, 0, off, lens[i], 1);
+		fab_wait_ok(me(e), 1);
+		peer_got(p, lens[i]);
+		peer_want(p, 0, off, lens[i], 1, off);
+		off += lens[i];
+	}
+	peer_same(p, 0);
+	buf_same(b);
+}
+
 /* The peer's application does nothing meanwhile: its agent gives the window back. */
 CASE(many_wait_for_their_receives)
 {

@@ -57,6 +57,7 @@ unit_programs += \
 	tests/unit/t_reverse \
 	tests/unit/t_cold \
 	tests/unit/t_delivery \
+	tests/unit/t_matched \
 	tests/unit/t_long \
 	tests/unit/t_long_breaks \
 	tests/unit/t_long_ends \
@@ -131,6 +132,8 @@ tests_unit_t_cold_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_cold_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_writev,--wrap=mrf_eps_remove
 tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c $(EP_FIXTURE)
 tests_unit_t_delivery_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_matched_SOURCES = tests/unit/t_matched.c tests/unit/two_ends.h $(EP_FIXTURE)
+tests_unit_t_matched_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_SOURCES = tests/unit/t_long.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_breaks_SOURCES = tests/unit/t_long_breaks.c tests/unit/two_ends.h $(EP_FIXTURE)

@@ -115,7 +115,8 @@ static void start_all(void)
 		msgs[i].sent = false;
 		msgs[i].into = 0;
 		fill(out + i * MAX, msgs[i].len, round_no + i);
-		start(i, one_in(3) ? FI_DELIVERY_COMPLETE : 0);
+		start(i,
+		      (one_in(3) ? FI_DELIVERY_COMPLETE : 0) | (one_in(3) ? FI_MATCH_COMPLETE : 0));
 	}
 }
 

@@ -180,8 +180,8 @@ CALL(receive_at_one_that_sends, return (int)fi_recv(talks, p.dst, 8, NULL, 0, NU
 CALL(send_long_message,
      return (int)fi_send(talks, long_text, MRF_LIMIT_MSG_SIZE + 1, NULL, 0, NULL);)
 CALL(inject_long_message, return (int)fi_inject(talks, long_text, 257, 0);)
-CALL(send_to_be_matched, struct fi_msg msg = { .addr = 0 };
-     return (int)fi_sendmsg(talks, &msg, FI_MATCH_COMPLETE);)
+CALL(send_to_be_persistent, struct fi_msg msg = { .addr = 0 };
+     return (int)fi_sendmsg(talks, &msg, FI_COMMIT_COMPLETE);)
 CALL(send_behind_a_fence, struct fi_msg msg = { .addr = 0 };
      return (int)fi_sendmsg(talks, &msg, FI_FENCE);)
 CALL(send_to_a_group, struct fi_msg msg = { .addr = 0 };
@@ -243,7 +243,7 @@ static const struct {
 	REFUSED(receive_at_one_that_sends, 4070),
 	REFUSED(send_long_message, 4072),
 	REFUSED(inject_long_message, 4008),
-	REFUSED(send_to_be_matched, 4071),
+	REFUSED(send_to_be_persistent, 4071),
 	REFUSED(send_behind_a_fence, 4071),
 	REFUSED(send_to_a_group, 4009),
 	REFUSED(send_nothing, 4017),

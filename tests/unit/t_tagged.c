@@ -246,7 +246,8 @@ static const struct {
 		   { FI_INJECT_COMPLETE, 0 },
 		   { FI_TRANSMIT_COMPLETE, 0 },
 		   { FI_REMOTE_CQ_DATA, 0 },
-		   { FI_MATCH_COMPLETE, -FI_EOPNOTSUPP },
+		   { FI_DELIVERY_COMPLETE, 0 },
+		   { FI_COMMIT_COMPLETE, -FI_EOPNOTSUPP },
 		   { FI_FENCE, -FI_EOPNOTSUPP },
 		   { FI_MULTI_RECV, -FI_EBADFLAGS } };
 

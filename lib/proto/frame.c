@@ -268,3 +268,18 @@ int mrf_frame_bare_decode(uint32_t imm, struct mrf_frame_bare *bare)
 	bare->taken = flags & MRF_FRAME_TAKEN ? imm & LOW24 : 0;
 	return 0;
 }
+
+int mrf_frame_bare_message(const struct mrf_frame_last *last, uint32_t imm,
+			   struct mrf_frame_message *message)
+{
+	struct mrf_frame_bare bare;
+
+	if (mrf_frame_bare_decode(imm, &bare))
+		return -FI_EINVAL;
+	*message = (struct mrf_frame_message){ .flags = bare.flags, .taken = bare.taken };
+	if (bare.flags & MRF_FRAME_TAGGED)
+		message->tag = last->tag;
+	if (bare.flags & MRF_FRAME_TAKEN)
+		message->ticket = last->ticket;
+	return mrf_frame_may_be_bare(last, message) ? 0 : -FI_EINVAL;
+}

@@ -172,16 +172,52 @@ int mrf_frame_ask_decode(const uint8_t *buf, size_t len, struct mrf_frame_ask *a
 /* --- bare messages ------------------------------------------------------------------ */
 
 /*
- * A message without a head, so that 4096 bytes of data are one packet: SEND WITH
- * IMMEDIATE. It has the next number, and the tag of the frame before it on this line; so
- * the first one on a line has a head, and so has one with CQ data. Of the immediate
- * value, bits 31..24 are the flags, and 23..0 are taken. Reserved: no library sends these
- * yet.
+ * A message without a head, so that 4096 bytes of data are one packet: SEND WITH IMMEDIATE. It has
+ * the next number, and the tag and the ticket that frames with a head have named last on this line.
+ * So the first frame on a line has a head, and so has each with CQ data, with another tag or
+ * another ticket. Of the immediate value, bits 31..24 are the flags, and 23..0 are taken.
  */
 struct mrf_frame_bare {
 	uint32_t flags; /* MRF_FRAME_*, except CQ_DATA */
 	uint32_t taken; /* mod 2^24 */
 };
+
+/* What frames with a head have named last on a line. Both of its ends know it. All 0: nothing. */
+struct mrf_frame_last {
+	bool any;	 /* there was one */
+	bool has_tag;	 /* with a tag, */
+	bool has_ticket; /* and with a ticket */
+	uint64_t tag;
+	uint64_t ticket;
+};
+
+/* This message with a head, or the one of an offer, was sent or has come. */
+static inline void mrf_frame_named(struct mrf_frame_last *last,
+				   const struct mrf_frame_message *message)
+{
+	last->any = true;
+	if (message->flags & MRF_FRAME_TAGGED) {
+		last->has_tag = true;
+		last->tag = message->tag;
+	}
+	if (message->flags & MRF_FRAME_TAKEN) {
+		last->has_ticket = true;
+		last->ticket = message->ticket;
+	}
+}
+
+/* Does a message need no head? */
+static inline bool mrf_frame_may_be_bare(const struct mrf_frame_last *last,
+					 const struct mrf_frame_message *message)
+{
+	uint32_t flags = message->flags;
+
+	if (!last->any || flags & MRF_FRAME_CQ_DATA)
+		return false;
+	if (flags & MRF_FRAME_TAGGED && !(last->has_tag && last->tag == message->tag))
+		return false;
+	return !(flags & MRF_FRAME_TAKEN) || (last->has_ticket && last->ticket == message->ticket);
+}
 
 /*
  * The value in the processor's order; who posts it and who completes it see to the
@@ -189,8 +225,18 @@ struct mrf_frame_bare {
  */
 uint32_t mrf_frame_bare_encode(const struct mrf_frame_bare *bare);
 int mrf_frame_bare_decode(uint32_t imm, struct mrf_frame_bare *bare);
+/*
+ * What such a message is, but for its number and its data, which are set to 0 and NULL; taken is
+ * mod 2^24. -FI_EINVAL: nothing was named that it needs.
+ */
+int mrf_frame_bare_message(const struct mrf_frame_last *last, uint32_t imm,
+			   struct mrf_frame_message *message);
 
 /* --- counts ------------------------------------------------------------------------- */
+
+/* Of the counts in frames, and in bare messages. */
+#define MRF_FRAME_COUNT_BITS 32
+#define MRF_FRAME_BARE_BITS 24
 
 /*
  * The greatest count that is not above most, and whose low bits are these: most is what

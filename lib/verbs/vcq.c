@@ -115,11 +115,13 @@ static enum mrf_wc_status to_status(enum ibv_wc_status status)
 	}
 }
 
-static enum mrf_wc_kind to_kind(enum ibv_wc_opcode opcode)
+static enum mrf_wc_kind to_kind(const struct ibv_wc *wc)
 {
-	if (opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		return MRF_WC_RECV_IMM;
-	return opcode == IBV_WC_RECV ? MRF_WC_RECV : MRF_WC_SENT;
+	if (wc->opcode != IBV_WC_RECV)
+		return MRF_WC_SENT;
+	return wc->wc_flags & IBV_WC_WITH_IMM ? MRF_WC_RECV_SEND_IMM : MRF_WC_RECV;
 }
 
 /*
@@ -133,7 +135,7 @@ static inline void convert(const struct ibv_wc *wc, struct mrf_wc *out)
 	out->raw_status = (int)wc->status;
 	out->kind = MRF_WC_SENT;
 	if (wc->opcode & IBV_WC_RECV) {
-		out->kind = to_kind(wc->opcode);
+		out->kind = to_kind(wc);
 		out->byte_len = wc->byte_len;
 		out->imm = ntohl(wc->imm_data);
 	}

@@ -23,14 +23,19 @@ enum mrf_wc_status {
 	MRF_WC_OTHER
 };
 
-enum mrf_wc_kind { MRF_WC_SENT, MRF_WC_RECV, MRF_WC_RECV_IMM };
+enum mrf_wc_kind {
+	MRF_WC_SENT,
+	MRF_WC_RECV,	      /* a SEND has come, */
+	MRF_WC_RECV_SEND_IMM, /* one with an immediate value, */
+	MRF_WC_RECV_IMM	      /* or a write with one */
+};
 
 struct mrf_wc {
 	uint64_t wr_id;
 	enum mrf_wc_status status;
 	enum mrf_wc_kind kind; /* valid with status OK only */
 	int raw_status;	       /* enum ibv_wc_status, for messages */
-	uint32_t byte_len;     /* of a RECV or RECV_IMM */
+	uint32_t byte_len;     /* of what has come */
 	uint32_t imm;	       /* host order */
 	uint32_t qpn;	       /* of its queue pair; set by mrf_vcq_poll_from only */
 };

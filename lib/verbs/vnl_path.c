@@ -85,7 +85,7 @@ static enum mrf_vnl_state dev_state(const struct mrf_vnl_dev *dev)
 	return MRF_VNL_USABLE;
 }
 
-static bool has_room(struct path_list *list)
+static bool has_place(struct path_list *list)
 {
 	size_t max = list->max ? 2 * list->max : 4;
 	struct mrf_vnl_path *paths;
@@ -104,7 +104,7 @@ static bool has_room(struct path_list *list)
 
 static void add_path(struct path_list *list, const struct mrf_vnl_path *path)
 {
-	if (has_room(list))
+	if (has_place(list))
 		list->paths[list->count++] = *path;
 }
 

@@ -192,6 +192,7 @@ static const enum ibv_wr_opcode opcode[] = {
 	[MRF_VWR_WRITE] = IBV_WR_RDMA_WRITE,
 	[MRF_VWR_WRITE_IMM] = IBV_WR_RDMA_WRITE_WITH_IMM,
 	[MRF_VWR_SEND] = IBV_WR_SEND,
+	[MRF_VWR_SEND_IMM] = IBV_WR_SEND_WITH_IMM,
 	[MRF_VWR_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
 	[MRF_VWR_CMP_SWP] = IBV_WR_ATOMIC_CMP_AND_SWP,
 };
@@ -237,6 +238,16 @@ int mrf_vconn_send(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, 
 	struct ibv_send_wr post;
 
 	fill_wr(&post, wr_id, sge, nsge, MRF_VWR_SEND, is_inline);
+	return post_wr(conn->qp, &post);
+}
+
+int mrf_vconn_send_imm(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+		       bool is_inline, uint32_t imm)
+{
+	struct ibv_send_wr post;
+
+	fill_wr(&post, wr_id, sge, nsge, MRF_VWR_SEND_IMM, is_inline);
+	post.imm_data = htonl(imm);
 	return post_wr(conn->qp, &post);
 }
 

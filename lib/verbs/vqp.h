@@ -71,6 +71,7 @@ enum mrf_vwr_op {
 	MRF_VWR_WRITE,
 	MRF_VWR_WRITE_IMM,
 	MRF_VWR_SEND,
+	MRF_VWR_SEND_IMM,
 	/* 8 bytes at an address divisible by 8; the old value is written to the only piece */
 	MRF_VWR_FETCH_ADD,
 	MRF_VWR_CMP_SWP
@@ -85,7 +86,7 @@ struct mrf_vwr {
 	struct mrf_sge *sge;
 	uint64_t remote_addr;
 	uint32_t rkey;
-	uint32_t imm;	  /* host order */
+	uint32_t imm;	  /* of WRITE_IMM and SEND_IMM; host order */
 	uint64_t operand; /* FETCH_ADD: added; CMP_SWP: stored on a match */
 	uint64_t compare;
 };
@@ -107,9 +108,11 @@ int mrf_vconn_access(struct mrf_vconn *conn, uint64_t wr_id, enum mrf_vwr_op op,
 /* As mrf_vconn_access, for FETCH_ADD. */
 int mrf_vconn_fetch_add(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge,
 			uint64_t remote_addr, uint32_t rkey, uint64_t add);
-/* As mrf_vconn_post, in as few instructions as possible, for a SEND. */
+/* As mrf_vconn_post, in as few instructions as possible, for a SEND or, with imm, a SEND_IMM. */
 int mrf_vconn_send(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
 		   bool is_inline);
+int mrf_vconn_send_imm(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+		       bool is_inline, uint32_t imm);
 int mrf_vconn_post_recv(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge);
 
 /* --- for lib/verbs only: of any queue pair ------------------------------------------ */

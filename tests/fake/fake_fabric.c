@@ -143,6 +143,8 @@ struct mrf_vpair {
 struct kept {
 	struct mrf_list node;
 	struct mrf_vconn *to;
+	bool has_imm;
+	uint32_t imm;
 	size_t len;
 	uint8_t data[];
 };
@@ -1279,8 +1281,13 @@ static bool spread(const struct mrf_vconn *to, const struct recv *recv, const ui
 	return !len;
 }
 
+static bool is_send(const struct wr *wr)
+{
+	return wr->wr.op == MRF_VWR_SEND || wr->wr.op == MRF_VWR_SEND_IMM;
+}
+
 /* False: it does not fit, or the memory of the receive is gone; the queue pair is broken. */
-static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len)
+static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len, const uint32_t *imm)
 {
 	struct recv *recv = to->qp == QP_RTS ? recv_next(to) : NULL;
 
@@ -1294,36 +1301,39 @@ static bool arrive(struct mrf_vconn *to, const uint8_t *msg, size_t len)
 		qp_error(to);
 		return false;
 	}
-	recv_done(to, MRF_WC_OK, MRF_WC_RECV, len, 0);
+	recv_done(to, MRF_WC_OK, imm ? MRF_WC_RECV_SEND_IMM : MRF_WC_RECV, len, imm ? *imm : 0);
 	return true;
 }
 
-static void keep(struct mrf_vconn *to, const uint8_t *msg, size_t len)
+static void keep(struct mrf_vconn *to, const uint8_t *msg, size_t len, const uint32_t *imm)
 {
 	struct kept *kept = must_alloc(sizeof(*kept) + len);
 
 	kept->to = to;
 	kept->len = len;
+	kept->has_imm = imm;
+	kept->imm = imm ? *imm : 0;
 	memcpy(kept->data, msg, len);
 	mrf_list_add_tail(&kept->node, &f.kept);
 }
 
 /* False: the target does not take it. */
-static bool meet_fate(struct mrf_vconn *conn, uint8_t *msg, size_t len)
+static bool meet_fate(struct mrf_vconn *conn, uint8_t *msg, size_t len, uint32_t *imm)
 {
 	enum fake_fate fate = FAKE_DELIVER;
 	bool taken = true;
 
+	fake.imm = imm;
 	if (fake.on_send && !conn->is_pair)
 		fate = fake.on_send(msg, &len, conn->passive);
 	if (fate == FAKE_REFUSE)
 		return false;
 	if (fate == FAKE_KEEP)
-		keep(conn->peer, msg, len);
+		keep(conn->peer, msg, len, imm);
 	else if (fate != FAKE_DROP)
-		taken = arrive(conn->peer, msg, len);
+		taken = arrive(conn->peer, msg, len, imm);
 	if (fate == FAKE_TWICE)
-		arrive(conn->peer, msg, len);
+		arrive(conn->peer, msg, len, imm);
 	return taken;
 }
 
@@ -1332,6 +1342,7 @@ static bool deliver(struct mrf_vconn *conn, struct wr *wr, bool *refused)
 {
 	/* Room for what on_send makes of it, too. */
 	uint8_t *msg;
+	uint32_t imm = wr->wr.imm;
 
 	if (!recv_next(conn->peer))
 		return false;
@@ -1339,7 +1350,7 @@ static bool deliver(struct mrf_vconn *conn, struct wr *wr, bool *refused)
 	fake.asks += !conn->passive && !conn->is_pair;
 	conn->peer->taken++;
 	move(conn, wr, msg);
-	*refused = !meet_fate(conn, msg, wr->len);
+	*refused = !meet_fate(conn, msg, wr->len, wr->wr.op == MRF_VWR_SEND_IMM ? &imm : NULL);
 	free(msg);
 	return true;
 }
@@ -1526,7 +1537,7 @@ static bool run_flushed(struct mrf_vconn *conn)
 	mrf_list_each (node, &conn->sq) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
 
-		if (wr->wr.op != MRF_VWR_SEND && !local_ok(conn, wr)) {
+		if (!is_send(wr) && !local_ok(conn, wr)) {
 			bad = wr;
 			break;
 		}
@@ -1539,7 +1550,7 @@ static bool run_flushed(struct mrf_vconn *conn)
 
 		if (wr == bad)
 			break;
-		if (wr->wr.op != MRF_VWR_SEND && check_remote(conn, wr, &there) == MRF_WC_OK)
+		if (!is_send(wr) && check_remote(conn, wr, &there) == MRF_WC_OK)
 			do_access(conn, wr, there);
 	}
 	flush_all(conn);
@@ -1580,7 +1591,7 @@ static bool run_access(struct mrf_vconn *conn, struct wr *wr)
 
 static bool is_held(const struct mrf_vconn *conn, const struct wr *wr)
 {
-	if (wr->wr.op != MRF_VWR_SEND)
+	if (!is_send(wr))
 		return f.hold;
 	if (conn->is_pair)
 		return f.hold_messages || f.hold_pairs;
@@ -1611,8 +1622,7 @@ static void run_queue(struct mrf_vconn *conn)
 	       (node = mrf_list_first(&conn->sq))) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
 
-		if (is_held(conn, wr) ||
-		    !(wr->wr.op == MRF_VWR_SEND ? run_send(conn, wr) : run_access(conn, wr)))
+		if (is_held(conn, wr) || !(is_send(wr) ? run_send(conn, wr) : run_access(conn, wr)))
 			return;
 	}
 }
@@ -1673,7 +1683,7 @@ static void run_unacknowledged(struct mrf_vconn *conn)
 	mrf_list_each (node, &conn->sq) {
 		struct wr *wr = mrf_list_entry(node, struct wr, node);
 
-		if (wr->wr.op == MRF_VWR_SEND) {
+		if (is_send(wr)) {
 			if (!wr->ran &&
 			    (!local_ok(conn, wr) || !deliver(conn, wr, &refused) || refused))
 				return;
@@ -1775,7 +1785,7 @@ void fake_deliver(void)
 	while ((node = mrf_list_pop(&f.kept))) {
 		struct kept *kept = mrf_list_entry(node, struct kept, node);
 
-		arrive(kept->to, kept->data, kept->len);
+		arrive(kept->to, kept->data, kept->len, kept->has_imm ? &kept->imm : NULL);
 		free(kept);
 	}
 	leave();
@@ -1953,6 +1963,19 @@ int mrf_vconn_send(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, 
 	const struct mrf_vwr wr = {
 		.wr_id = wr_id, .op = MRF_VWR_SEND, .nsge = nsge, .sge = sge, .is_inline = is_inline
 	};
+
+	return mrf_vconn_post(conn, &wr);
+}
+
+int mrf_vconn_send_imm(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+		       bool is_inline, uint32_t imm)
+{
+	const struct mrf_vwr wr = { .wr_id = wr_id,
+				    .op = MRF_VWR_SEND_IMM,
+				    .nsge = nsge,
+				    .sge = sge,
+				    .is_inline = is_inline,
+				    .imm = imm };
 
 	return mrf_vconn_post(conn, &wr);
 }

@@ -86,6 +86,8 @@ struct fake_fabric {
 	 * the lock: it must call nothing of the fabric. May be NULL.
 	 */
 	enum fake_fate (*on_send)(uint8_t *msg, size_t *len, bool from_target);
+	/* Meanwhile: the immediate value, which it may change, too; NULL: it has none. */
+	uint32_t *imm;
 	/* Sees all private data, as it was given; the rest as on_send. */
 	void (*on_private)(const uint8_t *data, size_t len);
 	/* What a target says while it accepts, which may be changed; likewise. */

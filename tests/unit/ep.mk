@@ -115,7 +115,7 @@ tests_unit_t_msg_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_send_submit,--wrap
 	-Wl,--wrap=mrf_recv_cancel_locked,--wrap=mrf_recv_posted_locked
 tests_unit_t_tagged_SOURCES = tests/unit/t_tagged.c $(EP_FIXTURE)
 tests_unit_t_tagged_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_msg_SOURCES = tests/unit/t_msg.c tests/unit/two_ends.h $(EP_FIXTURE)
+tests_unit_t_msg_SOURCES = tests/unit/t_msg.c tests/unit/heads.h tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_duty_rests_locked
 tests_unit_t_inbox_SOURCES = tests/unit/t_inbox.c $(EP_FIXTURE)
@@ -123,14 +123,14 @@ tests_unit_t_inbox_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_SOURCES = tests/unit/t_lost.c $(EP_FIXTURE)
 tests_unit_t_lost_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
-tests_unit_t_short_msg_SOURCES = tests/unit/t_short_msg.c $(EP_FIXTURE)
+tests_unit_t_short_msg_SOURCES = tests/unit/t_short_msg.c tests/unit/heads.h $(EP_FIXTURE)
 tests_unit_t_short_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_short_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_entry_begin,--wrap=mrf_vconn_send
+tests_unit_t_short_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_entry_begin,--wrap=mrf_vconn_send,--wrap=mrf_vconn_send_imm
 tests_unit_t_cold_SOURCES = tests/unit/t_cold.c tests/unit/held_write.h tests/unit/apart.h \
 	$(EP_FIXTURE)
 tests_unit_t_cold_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_cold_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=process_vm_writev,--wrap=mrf_eps_remove
-tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c $(EP_FIXTURE)
+tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c tests/unit/heads.h $(EP_FIXTURE)
 tests_unit_t_delivery_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_matched_SOURCES = tests/unit/t_matched.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_matched_LDADD = $(UNIT_LDADD) $(NL_LIBS)
@@ -156,7 +156,7 @@ tests_unit_t_notes_SOURCES = tests/unit/t_notes.c $(EP_FIXTURE)
 tests_unit_t_notes_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_notes_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=mrf_vconn_establish \
 	-Wl,--wrap=mrf_vconn_accept
-tests_unit_t_reverse_SOURCES = tests/unit/t_reverse.c $(EP_FIXTURE)
+tests_unit_t_reverse_SOURCES = tests/unit/t_reverse.c tests/unit/heads.h $(EP_FIXTURE)
 tests_unit_t_reverse_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_farewell_SOURCES = tests/unit/t_farewell.c $(EP_FIXTURE)
 tests_unit_t_farewell_LDADD = $(UNIT_LDADD) $(NL_LIBS)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <rdma/fi_tagged.h>
 #include "contract/budget.h"
+#include "heads.h"
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
 #include "proto/frame.h"
@@ -29,14 +30,11 @@ static bool is_note(const uint8_t *msg, size_t len)
 
 static enum fake_fate look(uint8_t *msg, size_t *len, bool from_target)
 {
-	struct mrf_frame_message frame;
-
 	if (from_target && is_note(msg, *len)) {
 		notes++;
 		return atomic_load(&keeps) ? FAKE_KEEP : FAKE_DELIVER;
 	}
-	asked += !from_target && !mrf_frame_message_decode(msg, *len, &frame) &&
-		 frame.flags & MRF_FRAME_ACK;
+	asked += !from_target && flags_of_message(msg, *len) & MRF_FRAME_ACK;
 	return FAKE_DELIVER;
 }
 

@@ -455,6 +455,68 @@ START_TEST(bare_message_has_flags_and_taken_in_its_immediate_value)
 }
 END_TEST
 
+#define TAG 0x1122334455667788u
+#define TICKET 0x99aabbccddeeff00u
+
+static struct mrf_frame_message message_with(uint32_t flags)
+{
+	return (struct mrf_frame_message){
+		.flags = flags, .tag = TAG, .ticket = TICKET, .taken = 5
+	};
+}
+
+START_TEST(bare_message_has_what_was_named_last)
+{
+	struct mrf_frame_last last = { .any = false };
+	struct mrf_frame_message named = message_with(0), got;
+	uint32_t tagged = MRF_FRAME_TAGGED << 24, counted = MRF_FRAME_TAKEN << 24 | 0xabcdef;
+
+	ck_assert_int_eq(mrf_frame_bare_message(&last, 0, &got), -FI_EINVAL);
+	mrf_frame_named(&last, &named);
+	ck_assert_int_eq(mrf_frame_bare_message(&last, MRF_FRAME_ACK << 24, &got), 0);
+	ck_assert(got.flags == MRF_FRAME_ACK && !got.tag && !got.ticket && !got.taken);
+	ck_assert_int_eq(mrf_frame_bare_message(&last, tagged, &got), -FI_EINVAL);
+	ck_assert_int_eq(mrf_frame_bare_message(&last, counted, &got), -FI_EINVAL);
+	named = message_with(MRF_FRAME_TAGGED);
+	mrf_frame_named(&last, &named);
+	ck_assert_int_eq(mrf_frame_bare_message(&last, tagged, &got), 0);
+	ck_assert(got.flags == MRF_FRAME_TAGGED && got.tag == TAG && !got.ticket);
+	ck_assert_int_eq(mrf_frame_bare_message(&last, counted, &got), -FI_EINVAL);
+	named = message_with(MRF_FRAME_TAKEN);
+	mrf_frame_named(&last, &named);
+	/* What has no tag leaves the one before. */
+	ck_assert_int_eq(mrf_frame_bare_message(&last, tagged | counted, &got), 0);
+	ck_assert(got.tag == TAG && got.ticket == TICKET && got.taken == 0xabcdef);
+	ck_assert_int_eq(mrf_frame_bare_message(&last, MRF_FRAME_CQ_DATA << 24, &got), -FI_EINVAL);
+}
+END_TEST
+
+/* What the target would take for something else has a head. */
+START_TEST(messages_are_bare_if_all_of_them_was_named)
+{
+	struct mrf_frame_message named = message_with(MRF_FRAME_TAGGED | MRF_FRAME_TAKEN), next;
+	struct mrf_frame_last last = { .any = false };
+	uint32_t flags;
+
+	for (flags = 0; flags <= ALL_FLAGS; flags++) {
+		next = message_with(flags);
+		ck_assert(!mrf_frame_may_be_bare(&last, &next));
+	}
+	mrf_frame_named(&last, &named);
+	for (flags = 0; flags <= ALL_FLAGS; flags++) {
+		next = message_with(flags);
+		ck_assert_int_eq(mrf_frame_may_be_bare(&last, &next), !(flags & MRF_FRAME_CQ_DATA));
+		next.tag++;
+		ck_assert_int_eq(mrf_frame_may_be_bare(&last, &next),
+				 !(flags & (MRF_FRAME_CQ_DATA | MRF_FRAME_TAGGED)));
+		next = message_with(flags);
+		next.ticket++;
+		ck_assert_int_eq(mrf_frame_may_be_bare(&last, &next),
+				 !(flags & (MRF_FRAME_CQ_DATA | MRF_FRAME_TAKEN)));
+	}
+}
+END_TEST
+
 START_TEST(count_is_known_from_its_low_bits)
 {
 	static const uint64_t sent[] = { 0, 63, 1ull << 24, (1ull << 32) + 5, UINT64_MAX - 1 };
@@ -490,6 +552,8 @@ static TCase *tcase_frames(void)
 	tcase_add_test(tcase, numbers_of_queue_pairs_and_packets_have_24_bits);
 	tcase_add_test(tcase, refusal_that_grants_bytes_is_refused);
 	tcase_add_test(tcase, bare_message_has_flags_and_taken_in_its_immediate_value);
+	tcase_add_test(tcase, bare_message_has_what_was_named_last);
+	tcase_add_test(tcase, messages_are_bare_if_all_of_them_was_named);
 	tcase_add_test(tcase, count_is_known_from_its_low_bits);
 	return tcase;
 }

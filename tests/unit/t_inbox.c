@@ -7,6 +7,7 @@
 #include <string.h>
 #include <rdma/fi_tagged.h>
 #include "base/param.h"
+#include "proto/frame.h"
 #include "contract/budget.h"
 #include "ep_fixture.h"
 #include "ep/model/peer.h"
@@ -199,7 +200,9 @@ static atomic_bool keeps; /* the fabric keeps messages of 8 bytes */
 static enum fake_fate keep_short(uint8_t *msg, size_t *len, bool from_target)
 {
 	(void)msg;
-	return atomic_load(&keeps) && !from_target && *len < 24 + LEN ? FAKE_KEEP : FAKE_DELIVER;
+	size_t head = fake.imm ? 0 : MRF_FRAME_MESSAGE_LEN;
+
+	return atomic_load(&keeps) && !from_target && *len < head + LEN ? FAKE_KEEP : FAKE_DELIVER;
 }
 
 /* The sender has sent them before it was told of its smaller window. */

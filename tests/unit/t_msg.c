@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "contract/budget.h"
+#include "heads.h"
 #include "two_ends.h"
 #include "proto/frame.h"
 
@@ -756,7 +757,9 @@ static enum fake_fate spoil(uint8_t *msg, size_t *len, bool from_target)
 	(void)len;
 	if (from_target != of_target || !spoil_nth)
 		return FAKE_DELIVER;
-	if (spoil_nth == 1)
+	if (spoil_nth == 1 && fake.imm)
+		*fake.imm = (uint32_t)spoil_with << 24;
+	else if (spoil_nth == 1)
 		msg[spoil_at] = spoil_with;
 	spoil_nth -= spoil_nth > 1 || !spoil_all;
 	return FAKE_DELIVER;
@@ -773,11 +776,20 @@ static void spoil_one(unsigned nth, bool target, size_t at, uint8_t with)
 	fake_freeze(false);
 }
 
-/* What comes first over the line: another type, another number, another flag. */
+/*
+ * What a message is not: another type, another number, another flag. Without a head: a flag that needs
+ * one, a tag where none was named, no flag.
+ */
 static const struct {
-	size_t at;
+	bool bare;
+	size_t at; /* with a head */
 	uint8_t with;
-} lies[] = { { 0, MRF_FRAME_OFFER }, { 8, 1 }, { 4, MRF_FRAME_TAGGED }, { 4, 0x80 } };
+} lies[] = { { false, 0, MRF_FRAME_OFFER },
+	     { false, 8, 77 },
+	     { false, 4, 0x80 },
+	     { true, 0, MRF_FRAME_CQ_DATA },
+	     { true, 0, MRF_FRAME_TAGGED },
+	     { true, 0, 0x80 } };
 
 /* Sends until it is let in again: what it is told meanwhile, and when it is. */
 static void send_barred(size_t at, int64_t until)
@@ -812,7 +824,9 @@ START_TEST(who_sends_no_message_is_cut_off)
 	connects = fake_connects();
 	begun = mrf_now_ms();
 	unit_capture(&cap);
-	spoil_one(1, false, lies[_i].at, lies[_i].with == 1 ? 77 : lies[_i].with);
+	spoil_one(1, false, lies[_i].at, lies[_i].with);
+	if (!lies[_i].bare)
+		give_next_a_head(node_ep(&a), to);
 	send_at(8, 8);
 	want_sent(8);
 	recv_at(16, 8);

@@ -7,6 +7,7 @@
  */
 #include <rdma/fi_tagged.h>
 #include "base/compiler.h"
+#include "heads.h"
 #include "ep_fixture.h"
 #include "ep/tx/send_op.h"
 #include "proto/frame.h"
@@ -90,7 +91,8 @@ struct left {
 	unsigned nops, scq_used, in_flight;
 	uint64_t clock, frames;
 	unsigned nsge;
-	bool is_inline;
+	bool is_inline, has_imm;
+	uint32_t imm;
 	struct mrf_sge sge[2];
 	uint8_t head[MRF_FRAME_MESSAGE_MAX];
 };
@@ -110,6 +112,13 @@ int __wrap_mrf_entry_begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t
 	return __real_mrf_entry_begin(ep, kind, addr, op);
 }
 
+static void watch(const struct mrf_sge *sge, int nsge, bool is_inline)
+{
+	watching->nsge = (unsigned)nsge;
+	watching->is_inline = is_inline;
+	memcpy(watching->sge, sge, (size_t)nsge * sizeof(*sge));
+}
+
 int __real_mrf_vconn_send(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
 			  bool is_inline);
 int __wrap_mrf_vconn_send(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
@@ -119,12 +128,26 @@ int __wrap_mrf_vconn_send(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge
 			  bool is_inline)
 {
 	if (watching) {
-		watching->nsge = (unsigned)nsge;
-		watching->is_inline = is_inline;
-		memcpy(watching->sge, sge, (size_t)nsge * sizeof(*sge));
+		watch(sge, nsge, is_inline);
 		memcpy(watching->head, (const void *)sge[0].addr, sge[0].len);
 	}
 	return __real_mrf_vconn_send(conn, wr_id, sge, nsge, is_inline);
+}
+
+int __real_mrf_vconn_send_imm(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+			      bool is_inline, uint32_t imm);
+int __wrap_mrf_vconn_send_imm(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+			      bool is_inline, uint32_t imm);
+
+int __wrap_mrf_vconn_send_imm(struct mrf_vconn *conn, uint64_t wr_id, struct mrf_sge *sge, int nsge,
+			      bool is_inline, uint32_t imm)
+{
+	if (watching) {
+		watch(sge, nsge, is_inline);
+		watching->has_imm = true;
+		watching->imm = imm;
+	}
+	return __real_mrf_vconn_send_imm(conn, wr_id, sge, nsge, is_inline, imm);
 }
 
 static struct mrf_peer *line(void)
@@ -228,31 +251,40 @@ static void same_op(const struct call *c, struct mrf_op x, struct mrf_op y)
 		ck_assert_msg(!memcmp(x.local.data, y.local.data, c->len), "%s: data", name(c));
 }
 
-static void same_frame(const struct call *c, const struct left *x, const struct left *y)
+static void same_head(const struct left *x, const struct left *y)
 {
 	struct mrf_frame_message f, g;
 	size_t len = x->sge[0].len;
 
-	ck_assert_uint_eq(x->nsge, 1 + !!c->len);
-	ck_assert_uint_eq(x->nsge, y->nsge);
-	ck_assert_int_eq(x->is_inline, y->is_inline);
 	ck_assert_uint_eq(len, y->sge[0].len);
 	ck_assert_int_eq(mrf_frame_message_decode(x->head, len, &f), 0);
 	ck_assert_int_eq(mrf_frame_message_decode(y->head, len, &g), 0);
 	ck_assert_uint_eq(g.number, f.number + 1);
 	ck_assert(f.flags == g.flags && f.tag == g.tag && f.cq_data == g.cq_data);
+}
+
+static void same_frame(const struct call *c, const struct left *x, const struct left *y, bool head)
+{
+	ck_assert_int_eq(x->has_imm, !head);
+	ck_assert_int_eq(y->has_imm, !head);
+	ck_assert_uint_eq(x->imm, y->imm);
+	ck_assert_uint_eq(x->nsge, (unsigned)head + !!c->len);
+	ck_assert_uint_eq(x->nsge, y->nsge);
+	ck_assert_int_eq(x->is_inline, y->is_inline);
+	if (head)
+		same_head(x, y);
 	if (!c->len)
 		return;
-	ck_assert_uint_eq(x->sge[1].len, c->len);
-	ck_assert_uint_eq(y->sge[1].len, c->len);
+	ck_assert_uint_eq(x->sge[head].len, c->len);
+	ck_assert_uint_eq(y->sge[head].len, c->len);
 	/* What is described goes from where it is; of everything else there is a copy. */
 	if (x->is_inline)
 		return;
-	ck_assert_uint_eq(x->sge[1].addr, y->sge[1].addr);
-	ck_assert_uint_eq(x->sge[1].lkey, y->sge[1].lkey);
+	ck_assert_uint_eq(x->sge[head].addr, y->sge[head].addr);
+	ck_assert_uint_eq(x->sge[head].lkey, y->sge[head].lkey);
 }
 
-static void same(const struct call *c, const struct left *x, const struct left *y)
+static void same(const struct call *c, const struct left *x, const struct left *y, bool head)
 {
 	ck_assert_ptr_eq(x->posted.op, y->posted.op);
 	ck_assert_uint_eq(x->posted.bytes, y->posted.bytes);
@@ -263,7 +295,7 @@ static void same(const struct call *c, const struct left *x, const struct left *
 	ck_assert_uint_eq(y->clock, x->clock + 1);
 	ck_assert_uint_eq(y->frames, x->frames + 1);
 	same_op(c, x->op, y->op);
-	same_frame(c, x, y);
+	same_frame(c, x, y, head);
 }
 
 static size_t allow_short(size_t now)
@@ -271,18 +303,29 @@ static size_t allow_short(size_t now)
 	return atomic_exchange(&node_ep(&a)->short_send, now);
 }
 
-static void check(const struct call *c, bool is_short)
+/* With a head, or without one where that is possible: the message before has named the tag. */
+static void check_one(const struct call *c, bool is_short, bool head)
 {
 	static struct left x, y;
 	size_t allowed;
 
+	if (head)
+		give_next_a_head(node_ep(&a), to);
 	make(c, &x);
 	ck_assert_msg(x.by_long_way == !is_short, "%s: %s", name(c), is_short ? "long" : "short");
 	allowed = allow_short(0);
+	if (head)
+		give_next_a_head(node_ep(&a), to);
 	make(c, &y);
 	allow_short(allowed);
 	ck_assert(y.by_long_way);
-	same(c, &x, &y);
+	same(c, &x, &y, head || c->what == SENDDATA || c->what == INJECTDATA);
+}
+
+static void check(const struct call *c, bool is_short)
+{
+	check_one(c, is_short, true);
+	check_one(c, is_short, false);
 }
 
 /* --- worlds --------------------------------------------------------------------------- */

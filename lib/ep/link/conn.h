@@ -205,11 +205,24 @@ static inline int mrf_conn_post_of_locked(struct mrf_conn *conn, struct mrf_vwr 
 	return ret;
 }
 
+/* A frame of a line. */
+struct mrf_conn_frame {
+	struct mrf_sge *sge;
+	int nsge;
+	bool is_inline;
+	bool has_imm;
+	uint32_t imm;
+};
+
 /* The same for a frame of op, in as few instructions as possible. */
 static inline int mrf_conn_post_frame_locked(struct mrf_conn *conn, struct mrf_op *op,
-					     struct mrf_sge *sge, int nsge, bool is_inline)
+					     const struct mrf_conn_frame *frame)
 {
-	int ret = mrf_vconn_send(conn->vconn, conn->owner.id, sge, nsge, is_inline);
+	uint64_t id = conn->owner.id;
+	int ret = frame->has_imm ? mrf_vconn_send_imm(conn->vconn, id, frame->sge, frame->nsge,
+						      frame->is_inline, frame->imm)
+				 : mrf_vconn_send(conn->vconn, id, frame->sge, frame->nsge,
+						  frame->is_inline);
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	if (mrf_unlikely(ret == -FI_EACCES)) {

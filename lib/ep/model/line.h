@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include "base/compiler.h"
 #include "contract/budget.h"
+#include "proto/frame.h"
 
 /* What a connection carries. */
 enum mrf_conn_kind {
@@ -45,7 +46,8 @@ struct mrf_outlet {
 	uint32_t slot;	 /* bytes of the longest frame, */
 	uint32_t eager;	 /* and of the longest message that goes with it; others are offered */
 	uint32_t kinds;	 /* of messages that it takes: MRF_LINE_* (proto/proto.h) */
-	struct mrf_inlet *reverse; /* the line the other way: ep/msg/reverse.h; NULL: unknown */
+	struct mrf_frame_last said; /* in the frames of this line */
+	struct mrf_inlet *reverse;  /* the line the other way: ep/msg/reverse.h; NULL: unknown */
 	/* The line is a new one, and its target is asked how offers stand: tx/offer_op.h. */
 	bool offers;	/* there were some, on lines before */
 	bool gave_up;	/* ... and the target has to be told of one that was given up */

@@ -100,8 +100,9 @@ static void settle_locked(struct mrf_inbox *inbox, struct mrf_message *message)
 		keep_message_locked(inbox, message);
 }
 
+/* bits: of its count of what was taken. */
 static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot,
-			       const struct mrf_frame_message *frame)
+			       const struct mrf_frame_message *frame, unsigned bits)
 {
 	struct mrf_inbox *inbox = inlet->inbox;
 	int ret = check_frame(inbox->ep, inlet->origin, frame);
@@ -112,10 +113,24 @@ static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot,
 	if (frame->flags & MRF_FRAME_ACK)
 		inlet->origin->wanted = inlet->origin->next;
 	if (frame->flags & MRF_FRAME_TAKEN)
-		mrf_reverse_hear_locked(inlet, frame);
+		mrf_reverse_hear_locked(inlet, frame, bits);
 	fill_message(&slot->message, slot, frame);
 	settle_locked(inbox, &slot->message);
 	return 0;
+}
+
+/* All of it are data. */
+static int bare_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, const struct mrf_wc *wc)
+{
+	struct mrf_frame_message frame;
+	int ret = mrf_frame_bare_message(&inlet->said, wc->imm, &frame);
+
+	if (mrf_unlikely(ret))
+		return ret;
+	frame.number = (uint32_t)inlet->origin->next;
+	frame.data = slot->bytes;
+	frame.data_len = wc->byte_len;
+	return message_came_locked(inlet, slot, &frame, MRF_FRAME_BARE_BITS);
 }
 
 /* --- offers --------------------------------------------------------------------------- */
@@ -154,8 +169,9 @@ static int offer_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, siz
 	if (ret)
 		return ret;
 	count_frame(inlet->origin, slot);
+	mrf_frame_named(&inlet->said, &frame.message);
 	if (frame.message.flags & MRF_FRAME_TAKEN)
-		mrf_reverse_hear_locked(inlet, &frame.message);
+		mrf_reverse_hear_locked(inlet, &frame.message, MRF_FRAME_COUNT_BITS);
 	fill_offer(slot, &frame);
 	message = move_locked(inbox, &slot->message);
 	mrf_list_add_tail(&message->offer.node, &inlet->origin->offers);
@@ -223,18 +239,35 @@ static int other_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, siz
 	return -FI_EINVAL;
 }
 
+static int headed_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len)
+{
+	struct mrf_frame_message frame;
+	int ret = mrf_frame_message_decode(slot->bytes, len, &frame);
+
+	if (mrf_unlikely(ret))
+		return other_came_locked(inlet, slot, len, ret);
+	mrf_frame_named(&inlet->said, &frame);
+	return message_came_locked(inlet, slot, &frame, MRF_FRAME_COUNT_BITS);
+}
+
 /*
  * The slot is posted again, now or when it is no longer needed. Otherwise it is left to the caller,
  * and the line is to be cut off: -FI_EINVAL or as mrf_frame_message_decode, the frame is malformed,
  * or not the next one; -FI_E2BIG, it is one too many.
  */
-static int take_frame_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, size_t len)
+static int take_frame_locked(struct mrf_inlet *inlet, struct mrf_slot *slot,
+			     const struct mrf_wc *wc)
 {
-	struct mrf_frame_message frame;
-	int ret = mrf_frame_message_decode(slot->bytes, len, &frame);
-
-	return mrf_likely(!ret) ? message_came_locked(inlet, slot, &frame)
-				: other_came_locked(inlet, slot, len, ret);
+	switch (wc->kind) {
+	case MRF_WC_RECV_SEND_IMM:
+		return bare_came_locked(inlet, slot, wc);
+	case MRF_WC_RECV:
+		return headed_came_locked(inlet, slot, wc->byte_len);
+	case MRF_WC_RECV_IMM: /* a line has no right to write, */
+	case MRF_WC_SENT:     /* and this is a receive */
+		break;
+	}
+	return -FI_EINVAL;
 }
 
 /* --- polling -------------------------------------------------------------------------- */
@@ -261,7 +294,7 @@ static void slot_locked(struct mrf_inbox *inbox, const struct mrf_wc *wc)
 	inlet->heard = true;
 	inlet->last = slot->posting;
 	slot->posting = 0;
-	ret = take_frame_locked(inlet, slot, wc->byte_len);
+	ret = take_frame_locked(inlet, slot, wc);
 	if (mrf_likely(!ret))
 		return;
 	inlet->wrong = ret;

@@ -87,6 +87,7 @@ struct mrf_inlet {
 	bool parting;		     /* its last one was sent: farewell.h */
 	bool known;		     /* its initiator had a line before */
 	bool heard;		     /* something has come over it */
+	struct mrf_frame_last said;  /* in frames that have come over it */
 	uint64_t last;		     /* number of the slot that came back last over it: lost.h */
 	uint64_t seen;		     /* last, when it was looked at: silent.h */
 	bool silent;		     /* nothing had come since the look before */
@@ -107,8 +108,8 @@ struct mrf_inlet {
 struct mrf_inbox_calls {
 	/* A completion of one of our own lines; ep->lock is held. */
 	void (*heard)(struct mrf_ep *ep, const struct mrf_wc *wc);
-	/* The target of one of our own lines says how much it has taken, mod 2^32; likewise. */
-	void (*told)(struct mrf_peer *peer, uint32_t taken);
+	/* The target of one of our own lines says how much it has taken, mod 2^bits; likewise. */
+	void (*told)(struct mrf_peer *peer, uint32_t taken, unsigned bits);
 	/* Asks for the next part of a long message of the line's initiator. False: there is none now. */
 	bool (*grant)(struct mrf_inlet *inlet);
 	/* The line is to be cut off or closed; agent thread, no lock held. */

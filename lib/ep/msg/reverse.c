@@ -98,11 +98,12 @@ static bool has_ticket(const struct mrf_peer *peer, uint64_t ticket)
 	return peer && peer->target.ticket == ticket;
 }
 
-void mrf_reverse_hear_locked(struct mrf_inlet *inlet, const struct mrf_frame_message *frame)
+void mrf_reverse_hear_locked(struct mrf_inlet *inlet, const struct mrf_frame_message *frame,
+			     unsigned bits)
 {
 	mrf_lock_held(&inlet->inbox->ep->lock);
 	if (mrf_unlikely(!has_ticket(inlet->reverse, frame->ticket)))
 		find_by_ticket_locked(inlet, frame->ticket);
 	if (mrf_likely(has_ticket(inlet->reverse, frame->ticket)))
-		inlet->inbox->calls->told(inlet->reverse, frame->taken);
+		inlet->inbox->calls->told(inlet->reverse, frame->taken, bits);
 }

@@ -60,7 +60,8 @@ static inline void mrf_reverse_said_locked(struct mrf_peer *peer)
 
 /* The line of this side is lost, and frames with it: what they said is said in a note. */
 void mrf_reverse_lost_locked(struct mrf_peer *peer);
-/* A frame has come that says how much was taken of a line. */
-void mrf_reverse_hear_locked(struct mrf_inlet *inlet, const struct mrf_frame_message *frame);
+/* A frame has come that says how much was taken of a line, in so many bits. */
+void mrf_reverse_hear_locked(struct mrf_inlet *inlet, const struct mrf_frame_message *frame,
+			     unsigned bits);
 
 #endif

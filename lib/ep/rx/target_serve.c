@@ -373,6 +373,8 @@ static int take_from_peer(struct mrf_passive *passive, unsigned slot, const stru
 		return take_message(passive, slot, wc->byte_len);
 	case MRF_WC_RECV_IMM:
 		return take_imm(passive, slot, wc);
+	case MRF_WC_RECV_SEND_IMM: /* what lines have */
+		return -FI_EINVAL;
 	case MRF_WC_SENT:
 		break;
 	}

@@ -11,9 +11,9 @@
 #include "proto/frame.h"
 
 /* False: that cannot be, or is older than what was said before. */
-static bool take_count_locked(struct mrf_outlet *line, uint32_t low)
+static bool take_count_locked(struct mrf_outlet *line, uint32_t low, unsigned bits)
 {
-	uint64_t taken = mrf_frame_count(line->posted, low, 32);
+	uint64_t taken = mrf_frame_count(line->posted, low, bits);
 
 	/* A lie may be below 0, too. */
 	if (taken < line->taken || taken > line->posted)
@@ -34,7 +34,8 @@ static bool take_note_locked(struct mrf_peer *peer, const uint8_t *buf, size_t l
 {
 	struct mrf_frame_note note;
 
-	if (mrf_frame_note_decode(buf, len, &note) || !take_count_locked(&peer->line, note.taken))
+	if (mrf_frame_note_decode(buf, len, &note) ||
+	    !take_count_locked(&peer->line, note.taken, MRF_FRAME_COUNT_BITS))
 		return false;
 	peer->line.window = mrf_min(note.window, MRF_WINDOW_MAX);
 	mrf_outlet_offers_only_locked(peer, note.flags & MRF_FRAME_OFFERS_ONLY);
@@ -42,10 +43,11 @@ static bool take_note_locked(struct mrf_peer *peer, const uint8_t *buf, size_t l
 	return true;
 }
 
-void mrf_note_told_locked(struct mrf_peer *peer, uint32_t taken)
+void mrf_note_told_locked(struct mrf_peer *peer, uint32_t taken, unsigned bits)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (mrf_unlikely(peer->state != MRF_PEER_READY) || !take_count_locked(&peer->line, taken))
+	if (mrf_unlikely(peer->state != MRF_PEER_READY) ||
+	    !take_count_locked(&peer->line, taken, bits))
 		return;
 	spread_word_locked(peer);
 	if (mrf_unlikely(!mrf_list_empty(&peer->queue)))

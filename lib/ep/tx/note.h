@@ -16,6 +16,6 @@ void mrf_note_heard_locked(struct mrf_ep *ep, const struct mrf_wc *wc);
  * A frame of the peer's says how much it has taken (mod 2^32): more may be sent. It may be older than
  * the last note, so a count that makes no sense is not looked at.
  */
-void mrf_note_told_locked(struct mrf_peer *peer, uint32_t taken);
+void mrf_note_told_locked(struct mrf_peer *peer, uint32_t taken, unsigned bits);
 
 #endif

@@ -51,6 +51,7 @@ static int post_offer_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->offer = peer->line.posted;
 	op->send.resumes = false;
 	mrf_send_frame_posted_locked(peer, op, &offer.message);
+	mrf_frame_named(&peer->line.said, &offer.message);
 	mrf_offered_await_locked(peer, op);
 	/* An acknowledged frame tells nothing of a machine that goes afterwards. */
 	mrf_conn_probe_locked(peer->conn);

@@ -11,13 +11,34 @@
 
 _Static_assert(MRF_SEND_MAX == MRF_LINE_DATA, "a short message is one frame");
 
+/* The head goes into the first piece, which is left out if the message needs none. */
+static inline void put_message_head(struct mrf_conn *conn, const struct mrf_frame_message *message,
+				    struct mrf_conn_frame *frame)
+{
+	uint8_t *head = mrf_conn_head(conn);
+
+	frame->sge[0] = (struct mrf_sge){ .addr = (uintptr_t)head,
+					  .len = (uint32_t)mrf_frame_message_encode(message, head),
+					  .lkey = conn->slots_mr.lkey };
+}
+
+static inline void leave_out_head(const struct mrf_frame_message *message,
+				  struct mrf_conn_frame *frame)
+{
+	const struct mrf_frame_bare bare = { .flags = message->flags, .taken = message->taken };
+
+	frame->sge++;
+	frame->nsge--;
+	frame->has_imm = true;
+	frame->imm = mrf_frame_bare_encode(&bare);
+}
+
 int mrf_send_frame_locked(struct mrf_peer *peer, struct mrf_op *op, struct mrf_sge *sge, int nsge,
 			  bool is_inline)
 {
-	struct mrf_conn *conn = peer->conn;
-	struct mrf_frame_message frame;
-	uint8_t *head = mrf_conn_head(conn);
-	int ret = mrf_send_frame_fill_locked(peer, op, &frame);
+	struct mrf_conn_frame frame = { .sge = sge, .nsge = nsge + 1, .is_inline = is_inline };
+	struct mrf_frame_message message;
+	int ret = mrf_send_frame_fill_locked(peer, op, &message);
 
 	mrf_lock_held(&peer->ep->lock);
 	/* It is offered: the long way sees to that. */
@@ -25,14 +46,17 @@ int mrf_send_frame_locked(struct mrf_peer *peer, struct mrf_op *op, struct mrf_s
 		return -FI_EMSGSIZE;
 	if (mrf_unlikely(ret))
 		return ret;
-	sge[0] = (struct mrf_sge){ .addr = (uintptr_t)head,
-				   .len = (uint32_t)mrf_frame_message_encode(&frame, head),
-				   .lkey = conn->slots_mr.lkey };
-	ret = mrf_conn_post_frame_locked(conn, op, sge, nsge + 1, is_inline);
+	if (mrf_likely(mrf_frame_may_be_bare(&peer->line.said, &message)))
+		leave_out_head(&message, &frame);
+	else
+		put_message_head(peer->conn, &message, &frame);
+	ret = mrf_conn_post_frame_locked(peer->conn, op, &frame);
 	if (mrf_unlikely(ret))
 		return ret;
 	op->pos = op->total;
-	mrf_send_frame_posted_locked(peer, op, &frame);
+	mrf_send_frame_posted_locked(peer, op, &message);
+	if (!frame.has_imm)
+		mrf_frame_named(&peer->line.said, &message);
 	if (mrf_unlikely(op->send.delivers))
 		mrf_delivery_await_locked(peer, op);
 	return 0;

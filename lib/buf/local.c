@@ -3,6 +3,7 @@
  * Unregistered memory may not be mapped, and other threads may unmap it meanwhile. So the
  * kernel copies it (base/user.h), and returns EFAULT where a load would end in a SIGSEGV.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -23,12 +24,14 @@ void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space, struct 
 	buf->cache = cache;
 	buf->copy_max = (uint64_t)mrf_param_int(MRF_PARAM_BOUNCE_MAX);
 	mrf_bounce_init(&buf->bounce, space->pd);
-	mrf_stage_init(&buf->stage);
+	mrf_stage_pool_init(&buf->stage, MRF_STAGE_RINGS);
+	mrf_stage_pool_init(&buf->lines, UINT_MAX);
 }
 
 void mrf_buf_fini(struct mrf_buf *buf)
 {
-	mrf_stage_fini(&buf->stage);
+	mrf_stage_pool_fini(&buf->lines);
+	mrf_stage_pool_fini(&buf->stage);
 	mrf_bounce_fini(&buf->bounce);
 }
 

@@ -49,7 +49,8 @@ struct mrf_buf {
 	struct mrf_cache *cache; /* the domain's */
 	uint64_t copy_max;	 /* FI_MRFAB_BOUNCE_MAX */
 	struct mrf_bounce_pool bounce;
-	struct mrf_stage_pool stage;
+	struct mrf_stage_pool stage; /* rings of transfers, */
+	struct mrf_stage_pool lines; /* and of lines (ep/msg/copies.h) */
 };
 
 /* Where the bytes are. */
@@ -60,7 +61,8 @@ enum mrf_local_kind {
 	MRF_LOCAL_CACHED, /* registered by the cache, without remote rights */
 	MRF_LOCAL_TEMP,	  /* registered for this transfer only, without remote rights */
 	MRF_LOCAL_COPY,	  /* copied to memory of our own that is registered like TEMP */
-	MRF_LOCAL_STAGED  /* copied to or from a ring, chunk by chunk: buf/stage.h */
+	MRF_LOCAL_STAGED, /* copied to or from a ring, chunk by chunk: buf/stage.h */
+	MRF_LOCAL_APART	  /* likewise, but the ring is the caller's: mrf_stage_part */
 };
 
 /* All buffers of a transfer that struct mrf_local has no room for, or that holds only a part. */
@@ -82,7 +84,8 @@ struct mrf_local {
 	enum mrf_local_kind kind;
 	int ntemp;
 	struct mrf_vmr *temp; /* TEMP or COPY: ntemp registrations */
-	void *copy; /* BOUNCE or COPY: the slot or the copy; CACHED, STAGED, or with rest: not NULL */
+	/* BOUNCE or COPY: the slot or the copy; CACHED, STAGED, APART, or with rest: not NULL */
+	void *copy;
 	struct mrf_local_rest *rest;
 	int nsge;
 	int ndesc;
@@ -118,6 +121,7 @@ struct mrf_local_req {
 	bool inject;  /* copied before the call returns */
 	bool whole;   /* all bytes are needed at a time: more buffers than are held are copied */
 	bool late;    /* an earlier transfer may change them: wait until that is done */
+	bool apart;   /* a message for whose staged bytes its line has memory */
 };
 
 /* cache lives longer than buf. */
@@ -156,6 +160,7 @@ static inline bool mrf_local_is_bare(enum mrf_local_kind kind)
 	case MRF_LOCAL_TEMP:
 	case MRF_LOCAL_COPY:
 	case MRF_LOCAL_STAGED:
+	case MRF_LOCAL_APART:
 		break;
 	}
 	return false;

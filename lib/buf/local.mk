@@ -15,4 +15,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/rest.c \
 	lib/buf/rest.h \
 	lib/buf/stage.c \
-	lib/buf/stage.h
+	lib/buf/stage.h \
+	lib/buf/stage_ring.c \
+	lib/buf/stage_ring.h

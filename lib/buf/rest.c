@@ -13,6 +13,8 @@ static struct mrf_local_rest *rest_new(size_t count)
 		return NULL;
 	rest->from = 0;
 	rest->upto = UINT64_MAX; /* all are held */
+	rest->ring = NULL;
+	rest->memory = NULL;
 	rest->count = count;
 	rest->desc = (void **)(void *)(rest->iov + count);
 	return rest;

@@ -3,104 +3,12 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "base/page.h"
 #include "base/user.h"
 #include "buf/local.h"
 #include "buf/rest.h"
 #include "buf/stage.h"
-#include "mr/demand/backs.h"
 #include "mr/desc.h"
 #include "mr/device.h"
-
-/* --- rings ------------------------------------------------------------------------------ */
-
-void mrf_stage_init(struct mrf_stage_pool *pool)
-{
-	mrf_lock_init(&pool->lock, MRF_RANK_BOUNCE);
-	memset(pool->ring, 0, sizeof(pool->ring));
-}
-
-void mrf_stage_fini(struct mrf_stage_pool *pool)
-{
-	int i;
-
-	for (i = 0; i < MRF_STAGE_RINGS; i++) {
-		mrf_vmr_drop(&pool->ring[i].mr);
-		free(pool->ring[i].memory);
-	}
-	mrf_lock_fini(&pool->lock);
-}
-
-/* Prefers a ring that exists to one that has to be made. NULL: all are in use. */
-static struct mrf_stage_ring *find_ring_locked(struct mrf_stage_pool *pool)
-{
-	struct mrf_stage_ring *ring = NULL;
-	int i;
-
-	mrf_lock_held(&pool->lock);
-	for (i = 0; i < MRF_STAGE_RINGS && !(ring && ring->memory); i++) {
-		if (!pool->ring[i].used && (!ring || pool->ring[i].memory))
-			ring = &pool->ring[i];
-	}
-	return ring;
-}
-
-static struct mrf_stage_ring *take_ring(struct mrf_stage_pool *pool)
-{
-	struct mrf_stage_ring *ring;
-
-	mrf_lock_take(&pool->lock);
-	ring = find_ring_locked(pool);
-	if (ring)
-		ring->used = true;
-	mrf_lock_release(&pool->lock);
-	return ring;
-}
-
-/* True: no other ring is in use. */
-static bool give_ring(struct mrf_stage_pool *pool, struct mrf_stage_ring *ring)
-{
-	bool others = false;
-	int i;
-
-	mrf_lock_take(&pool->lock);
-	ring->used = false;
-	for (i = 0; i < MRF_STAGE_RINGS; i++)
-		others |= pool->ring[i].used;
-	mrf_lock_release(&pool->lock);
-	return !others;
-}
-
-static int make_ring(struct mrf_vpd *pd, struct mrf_stage_ring *ring)
-{
-	if (posix_memalign(&ring->memory, mrf_page_size(), MRF_STAGE_RING))
-		return -FI_ENOMEM;
-	if (!mrf_room_reg(pd, ring->memory, MRF_STAGE_RING, (uintptr_t)ring->memory,
-			  MRF_RIGHT_LOCAL_WRITE, &ring->mr))
-		return 0;
-	free(ring->memory);
-	ring->memory = NULL;
-	return -FI_ENOMEM;
-}
-
-/* -FI_EAGAIN: a ring will be free when another transfer ends. */
-static int get_ring(struct mrf_buf *buf, struct mrf_stage_ring **out)
-{
-	struct mrf_stage_ring *ring = take_ring(&buf->stage);
-	char why[MRF_PAGE_TEXT];
-
-	*out = ring;
-	if (!ring)
-		return -FI_EAGAIN;
-	if (ring->memory || !make_ring(buf->space->pd, ring))
-		return 0;
-	if (!give_ring(&buf->stage, ring))
-		return -FI_EAGAIN;
-	mrf_page_explain_memlock(MRF_STAGE_RING, why, sizeof(why));
-	return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4160,
-			  "%lu bytes through which device memory is copied cannot be pinned: %s",
-			  MRF_STAGE_RING, why);
-}
 
 /* --- copies ------------------------------------------------------------------------------- */
 
@@ -244,14 +152,12 @@ static int take_memory(struct mrf_buf *buf, struct mrf_local_rest *rest)
 {
 	int ret;
 
-	rest->ring = NULL;
-	rest->memory = NULL;
 	rest->size = MRF_BOUNCE_SIZE;
 	if (rest->total <= MRF_BOUNCE_SIZE)
 		rest->memory = mrf_bounce_take(&buf->bounce, &rest->lkey);
 	if (rest->memory)
 		return 0;
-	ret = get_ring(buf, &rest->ring);
+	ret = mrf_stage_ring_take(&buf->stage, buf->space->pd, &rest->ring);
 	if (ret)
 		return ret;
 	rest->size = MRF_STAGE_RING;
@@ -284,18 +190,24 @@ static int fill_first(struct mrf_buf *buf, struct mrf_local *local)
 	return ret;
 }
 
-int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+/* Nothing is held for it. */
+static int take_apart(struct mrf_local_rest *rest, struct mrf_local *local)
 {
-	struct mrf_local_rest *rest;
-	int ret;
+	local->kind = MRF_LOCAL_APART;
+	local->copy = local;
+	local->rest = rest;
+	rest->upto = rest->total;
+	return 0;
+}
 
-	if (req->total <= MRF_LIMIT_INJECT && !req->arrives && !req->late)
-		return take_inline(buf, req, local);
-	rest = mrf_local_rest_new(req, 0);
-	if (!rest)
-		return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4163,
-				  "there is no memory for a transfer");
-	ret = take_memory(buf, rest);
+/* The bytes of a message that find no memory here can wait for that of its line. */
+static int take_staged(struct mrf_buf *buf, const struct mrf_local_req *req,
+		       struct mrf_local_rest *rest, struct mrf_local *local)
+{
+	int ret = req->apart ? -FI_EAGAIN : take_memory(buf, rest);
+
+	if (ret == -FI_EAGAIN && req->message)
+		return take_apart(rest, local);
 	if (ret) {
 		free(rest);
 		return ret;
@@ -306,12 +218,25 @@ int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct 
 	return req->late ? 0 : fill_first(buf, local);
 }
 
+int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)
+{
+	struct mrf_local_rest *rest;
+
+	if (req->total <= MRF_LIMIT_INJECT && !req->arrives && !req->late)
+		return take_inline(buf, req, local);
+	rest = mrf_local_rest_new(req, 0);
+	if (!rest)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_EP_DATA, 4163,
+				  "there is no memory for a transfer");
+	return take_staged(buf, req, rest, local);
+}
+
 void mrf_stage_give(struct mrf_buf *buf, struct mrf_local *local)
 {
 	struct mrf_local_rest *rest = local->rest;
 
 	if (rest->ring)
-		give_ring(&buf->stage, rest->ring);
+		mrf_stage_ring_give(&buf->stage, rest->ring);
 	else
 		mrf_bounce_give(&buf->bounce, rest->memory);
 }
@@ -362,6 +287,15 @@ int mrf_stage_copy(const struct mrf_buf *buf, const struct mrf_local *local, uin
 		return mrf_stage_scatter(buf, &all, rest->from, len, place_of(rest, rest->from),
 					 true);
 	return mrf_stage_gather(buf, &all, rest->upto, len, place_of(rest, rest->upto));
+}
+
+int mrf_stage_part(const struct mrf_buf *buf, const struct mrf_local *local, uint64_t from,
+		   uint64_t len, void *host)
+{
+	const struct mrf_staged all = buffers_of(local->rest);
+
+	return local->rest->arrives ? mrf_stage_scatter(buf, &all, from, len, host, true)
+				    : mrf_stage_gather(buf, &all, from, len, host);
 }
 
 void mrf_stage_end(struct mrf_local *local, uint64_t len)

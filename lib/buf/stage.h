@@ -7,6 +7,9 @@
  * transfer of other chunks go on at the same time.
  *
  * Other buffers of the same transfer are copied, too.
+ *
+ * A long message waits for its peer for as long as that likes, and holds no ring meanwhile: it is
+ * kept apart, and its parts are copied from or to the memory of its line (ep/msg/copies.h).
  */
 #ifndef MRF_BUF_STAGE_H
 #define MRF_BUF_STAGE_H
@@ -14,41 +17,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
-#include "base/lock.h"
-#include "contract/budget.h"
-#include "verbs/vmr.h"
+#include "buf/stage_ring.h"
 
-#define MRF_STAGE_CHUNK MRF_STAGE_PIECE /* bytes that are copied at a time */
-#define MRF_STAGE_RING (4 * MRF_STAGE_CHUNK)
-#define MRF_STAGE_RINGS 16 /* of an endpoint */
+#define MRF_STAGE_RINGS 16 /* of an endpoint's transfers */
 
 struct mrf_buf;
 struct mrf_local;
 struct mrf_local_req;
 struct mrf_sge;
 
-struct mrf_stage_ring {
-	void *memory; /* NULL: not made yet */
-	struct mrf_vmr mr;
-	bool used;
-};
-
-/* The rings of an endpoint: made when they are needed, and kept. Thread-safe. */
-struct mrf_stage_pool {
-	struct mrf_lock lock; /* rank BOUNCE: guards which are used */
-	struct mrf_stage_ring ring[MRF_STAGE_RINGS];
-};
-
-void mrf_stage_init(struct mrf_stage_pool *pool);
-/* No ring may be in use. */
-void mrf_stage_fini(struct mrf_stage_pool *pool);
-
 /* Is a buffer memory of a device? */
 bool mrf_stage_needed(const struct mrf_buf *buf, const struct mrf_local_req *req);
 /*
  * As mrf_local_take, for a transfer that needs it and whose descriptors were checked; after an
- * error local may still hold something. -FI_EAGAIN: all rings are in use; -FI_EFAULT: memory was
- * freed; -FI_EIO: the device or its runtime fails; -FI_ENOMEM. All but the first are logged.
+ * error local may still hold something. -FI_EAGAIN: all rings are in use, and it is no message, which
+ * is kept apart then; -FI_EFAULT: memory was freed; -FI_EIO: the device or its runtime fails;
+ * -FI_ENOMEM. All but the first are logged.
  */
 int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local);
 /* Fast, and allowed under an endpoint's lock. */
@@ -68,6 +52,12 @@ uint64_t mrf_stage_begin(struct mrf_local *local, uint64_t acked);
 int mrf_stage_copy(const struct mrf_buf *buf, const struct mrf_local *local, uint64_t len);
 /* Ends the step. Under the lock. */
 void mrf_stage_end(struct mrf_local *local, uint64_t len);
+/*
+ * Of a transfer that is kept apart: copies these bytes to host, or from there if they arrive. No lock
+ * is held. Errors as in mrf_stage_copy.
+ */
+int mrf_stage_part(const struct mrf_buf *buf, const struct mrf_local *local, uint64_t from,
+		   uint64_t len, void *host);
 /* As mrf_local_sges. */
 int mrf_stage_sge(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge);
 /*

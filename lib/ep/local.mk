@@ -64,10 +64,16 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/msg/orphans.h \
 	lib/ep/msg/pull.c \
 	lib/ep/msg/pull.h \
+	lib/ep/msg/copies.c \
+	lib/ep/msg/copies.h \
+	lib/ep/msg/landing.c \
+	lib/ep/msg/landing.h \
 	lib/ep/msg/pull_step.c \
 	lib/ep/msg/pull_step.h \
 	lib/ep/msg/recv.c \
 	lib/ep/msg/recv.h \
+	lib/ep/msg/report.c \
+	lib/ep/msg/report.h \
 	lib/ep/msg/reverse.c \
 	lib/ep/msg/reverse.h \
 	lib/ep/msg/shared.c \
@@ -133,10 +139,14 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/rpc.h \
 	lib/ep/tx/offered.c \
 	lib/ep/tx/offered.h \
+	lib/ep/tx/offer_ask.c \
+	lib/ep/tx/offer_ask.h \
 	lib/ep/tx/offer_op.c \
 	lib/ep/tx/offer_op.h \
 	lib/ep/tx/outlet.c \
 	lib/ep/tx/outlet.h \
+	lib/ep/tx/lift.c \
+	lib/ep/tx/lift.h \
 	lib/ep/tx/note.c \
 	lib/ep/tx/note.h \
 	lib/ep/tx/send_frame.h \

@@ -70,18 +70,6 @@ static int check_send_length(const char *call, uint64_t flags, size_t len)
 	return ret;
 }
 
-/* Host to host is all that frames do. */
-static int check_no_device(struct mrf_ep *ep, const char *call, const struct iovec *iov,
-			   void **desc, size_t count)
-{
-	const struct mrf_local_req local = { .iov = iov, .desc = desc, .count = count };
-
-	if (!(ep->domain->space.mode & FI_MR_HMEM) || !desc || !mrf_stage_needed(&ep->buf, &local))
-		return 0;
-	return mrf_refuse(FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4327,
-			  "%s: messages from or to memory of a device are not offered yet", call);
-}
-
 /* The bytes of an offer go when a receive has taken it, so its completion says that one has. */
 static const struct mrf_op_type *send_type_of(const struct mrf_req *req, size_t len)
 {
@@ -102,8 +90,6 @@ ssize_t mrf_msg_submit_send(struct fid_ep *fid, const char *call, struct mrf_req
 		len = mrf_iov_total(req->iov, req->count);
 		ret = check_send_length(call, req->flags, len);
 	}
-	if (!ret)
-		ret = check_no_device(ep, call, req->iov, req->desc, req->count);
 	if (ret)
 		return ret;
 	req->type = send_type_of(req, len);
@@ -235,9 +221,7 @@ static int check_recv_buffers(struct mrf_ep *ep, const char *call, const struct 
 
 	if (!ret && req->multi)
 		ret = check_multi(call, req);
-	if (!ret)
-		ret = check_recv_descs(ep, call, req);
-	return ret ? ret : check_no_device(ep, call, req->iov, req->desc, req->count);
+	return ret ? ret : check_recv_descs(ep, call, req);
 }
 
 /* What other receives may have, in addition to RECV_FLAGS. */

@@ -39,6 +39,7 @@ static void fill_local(struct mrf_op *op, const struct mrf_send_one *one, const 
 	case MRF_LOCAL_TEMP:
 	case MRF_LOCAL_COPY:
 	case MRF_LOCAL_STAGED:
+	case MRF_LOCAL_APART:
 		break;
 	}
 }

@@ -79,6 +79,8 @@ unit_programs += \
 	tests/unit/t_jobs \
 	tests/unit/t_many \
 	tests/unit/t_staged \
+	tests/unit/t_msg_device \
+	tests/unit/t_msg_device_ends \
 	tests/unit/t_far_device \
 	tests/unit/t_account \
 	tests/unit/t_ring \
@@ -228,6 +230,20 @@ tests_unit_t_staged_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_staged_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=mrf_mr_device_get,--wrap=mrf_mr_device_put
 EXTRA_tests_unit_t_staged_DEPENDENCIES = $(runtime_stand_ins)
+msg_device = tests/unit/msg_device.h tests/unit/device_fixture.h
+tests_unit_t_msg_device_SOURCES = tests/unit/t_msg_device.c $(msg_device) $(EP_FIXTURE) $(runtime_rig)
+tests_unit_t_msg_device_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_msg_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_msg_device_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=mrf_mr_device_get,--wrap=mrf_mr_device_put
+EXTRA_tests_unit_t_msg_device_DEPENDENCIES = $(runtime_stand_ins)
+tests_unit_t_msg_device_ends_SOURCES = tests/unit/t_msg_device_ends.c $(msg_device) $(EP_FIXTURE) \
+	$(runtime_rig)
+tests_unit_t_msg_device_ends_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_msg_device_ends_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_msg_device_ends_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=mrf_mr_device_get,--wrap=mrf_mr_device_put
+EXTRA_tests_unit_t_msg_device_ends_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_many_SOURCES = tests/unit/t_many.c $(EP_FIXTURE)
 tests_unit_t_many_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_many_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_vmr_reg

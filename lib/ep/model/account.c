@@ -96,7 +96,7 @@ static void count_locked(const struct mrf_conn *conn, int by)
 
 static bool one_right_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
-	bool chore = peer->chores.unprepared == op;
+	bool chore = peer->chores.unprepared == op || peer->lifted == op;
 
 	return !op->inflight && !op->awaiting && op->chore == chore && op->peer == peer &&
 	       op->acked <= op->pos && op->pos <= op->total;

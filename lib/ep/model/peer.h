@@ -16,6 +16,7 @@
 #include "proto/greeting.h"
 #include "verbs/vpair.h"
 
+struct mrf_lift;
 struct mrf_peer;
 
 /* The buffers of op have been brought within reach, or (why) cannot be; ep->lock is held. */
@@ -110,6 +111,8 @@ struct mrf_peer {
 	} swapped; /* the word that a compare-and-swap last left there (tx/atomic_swap.h) */
 	struct mrf_known known; /* kind ACCESS */
 	struct mrf_outlet line; /* kind LINE */
+	struct mrf_lift *lift;	/* likewise, for bytes that come from devices; NULL: none had to */
+	struct mrf_op *lifted;	/* ... of this one; NULL: nothing is copied now */
 	struct mrf_chores chores;
 	struct mrf_target target;
 	struct mrf_dialling dial;
@@ -135,6 +138,7 @@ struct mrf_awaited {
 struct mrf_granted {
 	uint64_t number, offset;
 	uint32_t length;
+	uint32_t place; /* 1 and up: to which it was copied (tx/lift.h); 0: it was not */
 };
 
 /*
@@ -152,6 +156,7 @@ struct mrf_bulk {
 	unsigned first, last;			/* indices into granted; only go up */
 	struct mrf_posted posted[MRF_GRANTS];	/* likewise */
 	unsigned head, tail;
+	bool lifted[MRF_GRANTS]; /* those in posted that were copied (tx/lift.h) */
 };
 
 /*

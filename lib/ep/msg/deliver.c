@@ -1,144 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
-#include <rdma/fi_tagged.h>
 #include "base/compiler.h"
 #include "base/known.h"
 #include "base/log.h"
 #include "base/user.h"
+#include "buf/stage.h"
 #include "contract/limits.h"
 #include "ep/model/ep.h"
 #include "ep/msg/deliver.h"
 #include "ep/msg/grant.h"
 #include "ep/msg/multi.h"
+#include "ep/msg/report.h"
 #include "mr/desc.h"
-
-/* --- what the application hears ------------------------------------------------------- */
-
-/* Its buffer is the application's again from now on, which has to be told in any case. */
-static bool is_released(const struct mrf_recv *recv)
-{
-	return recv->multi && recv->multi->over && !recv->multi->canceled;
-}
-
-static uint64_t comp_flags(const struct mrf_recv *recv)
-{
-	return (recv->tagged ? FI_TAGGED : FI_MSG) | FI_RECV | (recv->claims ? FI_CLAIM : 0) |
-	       (is_released(recv) ? FI_MULTI_RECV : 0);
-}
-
-struct iovec mrf_deliver_room(const struct mrf_recv *recv, const struct mrf_message *message)
-{
-	if (mrf_unlikely(recv->multi != NULL))
-		return message->late.part;
-	return (struct iovec){ recv->buf, recv->len };
-}
-
-static void *told_place(const struct mrf_recv *recv, const struct mrf_message *message)
-{
-	return mrf_unlikely(recv->multi != NULL) ? message->late.part.iov_base : NULL;
-}
-
-fi_addr_t mrf_deliver_source(const struct mrf_ep *ep, const struct mrf_message *message)
-{
-	uint64_t source = message->origin->source;
-
-	return ep->caps & FI_SOURCE && source != MRF_MATCH_UNKNOWN ? source : FI_ADDR_NOTAVAIL;
-}
-
-static void report_ok_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
-			     const struct mrf_message *message)
-{
-	struct mrf_comp comp = { .op_context = recv->context,
-				 .flags = comp_flags(recv),
-				 .len = message->len,
-				 .buf = told_place(recv, message),
-				 .tag = message->tag,
-				 .src_addr = mrf_deliver_source(ep, message) };
-
-	if (message->has_cq_data) {
-		comp.flags |= FI_REMOTE_CQ_DATA;
-		comp.data = message->cq_data;
-	}
-	if (ep->rx_cq && (!recv->silent || is_released(recv)))
-		mrf_cq_write(ep->rx_cq, &comp);
-	if (ep->rcv_cntr)
-		mrf_cntr_add(ep->rcv_cntr, 1);
-}
-
-/* Also what of the message is there, and not, if it has one. */
-static void fill_error(const struct mrf_ep *ep, struct mrf_comp_err *entry,
-		       const struct mrf_recv *recv, const struct mrf_message *message, int err,
-		       int code)
-{
-	*entry = (struct mrf_comp_err){ .comp = { .op_context = recv->context,
-						  .flags = comp_flags(recv),
-						  .src_addr = FI_ADDR_NOTAVAIL },
-					.err = err,
-					.prov_errno = code };
-	if (!message)
-		return;
-	entry->comp.len = mrf_min(message->len, mrf_deliver_room(recv, message).iov_len);
-	entry->comp.buf = told_place(recv, message);
-	entry->olen = message->len - entry->comp.len;
-	entry->comp.tag = message->tag;
-	entry->comp.src_addr = mrf_deliver_source(ep, message);
-	entry->comp.data = message->cq_data;
-	entry->comp.flags |= message->has_cq_data ? FI_REMOTE_CQ_DATA : 0;
-}
-
-static void tell_error_entry_locked(struct mrf_ep *ep, const struct mrf_comp_err *entry)
-{
-	if (ep->rx_cq)
-		mrf_cq_write_err(ep->rx_cq, entry);
-	if (ep->rcv_cntr)
-		mrf_cntr_adderr(ep->rcv_cntr, 1);
-}
-
-static void report_error_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
-				const struct mrf_message *message, int err, int code,
-				const char *text)
-{
-	struct mrf_comp_err entry;
-
-	fill_error(ep, &entry, recv, message, err, code);
-	snprintf(entry.text, sizeof(entry.text), "%s", text);
-	tell_error_entry_locked(ep, &entry);
-}
-
-static void report_cut_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
-			      const struct mrf_message *message)
-{
-	char text[MRF_ERR_TEXT];
-
-	snprintf(text, sizeof(text), "the message has %zu byte%s, and the receive room for %zu",
-		 message->len, MRF_S(message->len), mrf_deliver_room(recv, message).iov_len);
-	report_error_locked(ep, recv, message, FI_ETRUNC, 4320, text);
-}
-
-_Static_assert(MRF_UNKNOWN_SOURCE == 4329, "the code that is in the manual");
-
-/* With FI_SOURCE_ERR: is its sender not in the address vector? */
-static bool is_stranger(const struct mrf_ep *ep, const struct mrf_message *message)
-{
-	return ep->caps & FI_SOURCE_ERR && message->origin->source == MRF_MATCH_UNKNOWN;
-}
-
-/* The message is where it belongs; err_data is the address of its sender. */
-static void report_stranger_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
-				   const struct mrf_message *message)
-{
-	const union mrf_addr *addr = &message->origin->addr;
-	struct mrf_comp_err entry;
-
-	fill_error(ep, &entry, recv, message, FI_EADDRNOTAVAIL, 4329);
-	entry.addr_len = mrf_addr_len(addr);
-	memcpy(entry.text, addr, entry.addr_len);
-	tell_error_entry_locked(ep, &entry);
-}
 
 const struct mrf_why mrf_deliver_closed = {
 	FI_ECANCELED, 4321,
@@ -149,25 +25,12 @@ const struct mrf_why mrf_deliver_unmapped = {
 	"the receive's buffer is not mapped, or may not be written: the message is lost"
 };
 
-/* ret: of the copy. */
-static const struct mrf_why *why_of(int ret)
+/* What became of the copy. */
+static const struct mrf_why *why_of(int ret, const struct mrf_why *why)
 {
-	if (mrf_likely(!ret))
-		return NULL;
+	if (mrf_likely(!ret) || why)
+		return why;
 	return ret == -FI_ECANCELED ? &mrf_deliver_closed : &mrf_deliver_unmapped;
-}
-
-static void report_end_locked(struct mrf_ep *ep, const struct mrf_recv *recv,
-			      const struct mrf_message *message, const struct mrf_why *why)
-{
-	if (mrf_unlikely(why != NULL))
-		report_error_locked(ep, recv, NULL, why->err, why->code, why->text);
-	else if (mrf_unlikely(message->len > mrf_deliver_room(recv, message).iov_len))
-		report_cut_locked(ep, recv, message);
-	else if (mrf_unlikely(is_stranger(ep, message)))
-		report_stranger_locked(ep, recv, message);
-	else
-		report_ok_locked(ep, recv, message);
 }
 
 /* --- the end -------------------------------------------------------------------------- */
@@ -218,7 +81,7 @@ static void finish_part_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 {
 	bool over = mrf_multi_give(recv);
 
-	report_end_locked(inbox->ep, recv, message, why);
+	mrf_report_end_locked(inbox->ep, recv, message, why);
 	if (over && recv->multi->canceled)
 		mrf_deliver_canceled_locked(inbox, recv);
 	else if (over)
@@ -234,7 +97,7 @@ static MRF_ALWAYS_INLINE void finish_recv_locked(struct mrf_inbox *inbox, struct
 		finish_part_locked(inbox, recv, message, why);
 		return;
 	}
-	report_end_locked(inbox->ep, recv, message, why);
+	mrf_report_end_locked(inbox->ep, recv, message, why);
 	mrf_recv_put_locked(inbox, recv);
 	mrf_deliver_drop_locked(inbox, message);
 }
@@ -257,25 +120,46 @@ void mrf_deliver_canceled_locked(struct mrf_inbox *inbox, struct mrf_recv *recv)
 		recv->multi->canceled = false;
 		text = "canceled by fi_cancel: there was room for more messages";
 	}
-	report_error_locked(inbox->ep, recv, NULL, FI_ECANCELED, 4323, text);
+	mrf_report_error_locked(inbox->ep, recv, NULL, FI_ECANCELED, 4323, text);
 	mrf_recv_put_locked(inbox, recv);
 }
 
 /* --- copying -------------------------------------------------------------------------- */
 
+/* Its buffers, and a descriptor of each. */
+static struct mrf_staged described(const struct mrf_recv *recv)
+{
+	if (recv->more)
+		return (struct mrf_staged){ recv->more->iov, recv->more->desc, recv->more->count };
+	return (struct mrf_staged){ NULL, &recv->desc, recv->len != 0 };
+}
+
+/* With FI_MR_HMEM only, memory of the host needs no descriptor. */
+static bool is_region_open(const struct mrf_mr_space *space, const void *desc)
+{
+	return mrf_desc_live(space, desc) || (!desc && !(space->mode & FI_MR_LOCAL));
+}
+
 bool mrf_deliver_is_open(const struct mrf_inbox *inbox, const struct mrf_recv *recv)
 {
 	const struct mrf_mr_space *space = &inbox->ep->domain->space;
-	void *const *desc = recv->more ? recv->more->desc : &recv->desc;
-	size_t i, n = recv->more ? recv->more->count : recv->len != 0;
+	const struct mrf_staged all = described(recv);
+	size_t i;
 
-	if (!(space->mode & FI_MR_LOCAL) || !desc)
+	if (!(space->mode & (FI_MR_LOCAL | FI_MR_HMEM)) || !all.desc)
 		return true;
-	for (i = 0; i < n; i++) {
-		if (!mrf_desc_live(space, desc[i]) && !(recv->more && !recv->more->iov[i].iov_len))
+	for (i = 0; i < all.count; i++) {
+		if (!is_region_open(space, all.desc[i]) && !(all.iov && !all.iov[i].iov_len))
 			return false;
 	}
 	return true;
+}
+
+/* May a buffer of it be memory of a device? */
+static bool may_be_device(const struct mrf_inbox *inbox, const struct mrf_recv *recv)
+{
+	return inbox->ep->domain->space.mode & FI_MR_HMEM && described(recv).desc &&
+	       (recv->more || recv->desc);
 }
 
 /* Without waiting for anything. False: the copy is late. */
@@ -296,7 +180,8 @@ static bool copied_at_once(const struct mrf_inbox *inbox, const struct mrf_recv 
 	}
 	if (!mrf_deliver_is_open(inbox, recv))
 		return false;
-	return !len || (!recv->more && mrf_known_put(room.iov_base, message->data, len));
+	return !len || (!recv->more && !may_be_device(inbox, recv) &&
+			mrf_known_put(room.iov_base, message->data, len));
 }
 
 bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv, struct mrf_message *message)
@@ -346,10 +231,35 @@ static int copy_more(const struct mrf_recv *recv, const struct mrf_message *mess
 	return mrf_user_put(iov, n, message->data, may_wait);
 }
 
-static int copy_bytes(const struct mrf_recv *recv, const struct mrf_message *message, bool may_wait)
+/* To memory of a device, as far as it is that. */
+static int copy_staged(struct mrf_message *message, bool may_wait)
 {
+	const struct mrf_recv *recv = message->late.recv;
+	struct iovec room = mrf_deliver_room(recv, message);
+	struct mrf_staged all = described(recv);
+	struct mrf_refusal said;
+	int ret;
+
+	if (!recv->more)
+		all.iov = &room;
+	mrf_refuse_catch(&said);
+	ret = mrf_stage_scatter(&message->late.inbox->ep->buf, &all, 0,
+				mrf_min(message->len, room.iov_len), message->data, may_wait);
+	mrf_refuse_catch(NULL);
+	message->late.why = ret && ret != -FI_EAGAIN ? malloc(sizeof(*message->late.why)) : NULL;
+	if (message->late.why)
+		mrf_why_said(message->late.why, -ret, &said, mrf_deliver_unmapped.text);
+	return ret;
+}
+
+static int copy_bytes(struct mrf_message *message, bool may_wait)
+{
+	const struct mrf_recv *recv = message->late.recv;
 	struct iovec iov = mrf_deliver_room(recv, message);
 
+	message->late.why = NULL;
+	if (may_be_device(message->late.inbox, recv))
+		return copy_staged(message, may_wait);
 	if (recv->more)
 		return copy_more(recv, message, may_wait);
 	iov.iov_len = mrf_min(message->len, iov.iov_len);
@@ -360,16 +270,18 @@ static bool copy_one(struct mrf_job *job)
 {
 	struct mrf_message *message = mrf_container_of(job, struct mrf_message, late.job);
 
-	message->late.ret = copy_bytes(message->late.recv, message, true);
+	message->late.ret = copy_bytes(message, true);
 	return false;
 }
 
 static void finish_late_locked(struct mrf_message *message)
 {
 	struct mrf_inbox *inbox = message->late.inbox;
+	struct mrf_why *why = message->late.why;
 
 	inbox->copying--;
-	finish_recv_locked(inbox, message->late.recv, message, why_of(message->late.ret));
+	finish_recv_locked(inbox, message->late.recv, message, why_of(message->late.ret, why));
+	free(why);
 	mrf_inbox_tell_locked(inbox);
 }
 
@@ -387,7 +299,7 @@ static void copied_one(struct mrf_job *job)
 static bool copy_or_hand_over(struct mrf_agent *agent, struct mrf_message *message)
 {
 	struct mrf_job *job = &message->late.job;
-	int ret = copy_bytes(message->late.recv, message, false);
+	int ret = copy_bytes(message, false);
 
 	if (ret == -FI_EAGAIN) {
 		*job = (struct mrf_job){ .work = copy_one, .over = copied_one };
@@ -395,7 +307,7 @@ static bool copy_or_hand_over(struct mrf_agent *agent, struct mrf_message *messa
 		if (!mrf_agent_job(agent, MRF_CREW_MEMORY, job))
 			return false;
 		/* There is no thread for it. */
-		ret = copy_bytes(message->late.recv, message, true);
+		ret = copy_bytes(message, true);
 	}
 	message->late.ret = ret;
 	return true;

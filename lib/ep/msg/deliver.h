@@ -54,7 +54,13 @@ static inline struct mrf_recv *mrf_recv_of(struct mrf_match_recv *match)
 bool mrf_deliver_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			struct mrf_message *message);
 /* Where the message goes, if that is one piece of memory. */
-struct iovec mrf_deliver_room(const struct mrf_recv *recv, const struct mrf_message *message);
+static inline struct iovec mrf_deliver_room(const struct mrf_recv *recv,
+					    const struct mrf_message *message)
+{
+	if (mrf_unlikely(recv->multi != NULL))
+		return message->late.part;
+	return (struct iovec){ recv->buf, recv->len };
+}
 /*
  * Of a receive of several buffers: the first ones, up to so many bytes, of which it has as many at least.
  * Fills iov, of MRF_LIMIT_IOV, and returns their number.
@@ -70,8 +76,6 @@ void mrf_deliver_end_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 			    struct mrf_message *message, const struct mrf_why *why);
 /* The region of its buffer was closed; that is not mapped, or may not be written. */
 extern const struct mrf_why mrf_deliver_closed, mrf_deliver_unmapped;
-/* What its completion says of its sender: FI_SOURCE. ep->lock is held. */
-fi_addr_t mrf_deliver_source(const struct mrf_ep *ep, const struct mrf_message *message);
 /*
  * The message, which is in no list, is dropped. Who has offered it is told that it is over. ep->lock is
  * held.

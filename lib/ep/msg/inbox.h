@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include "base/addr.h"
 #include "base/idmap.h"
+#include "ep/msg/copies.h"
 #include "ep/msg/message.h"
 #include "ep/msg/shared.h"
 #include "loop/agent.h"
@@ -25,6 +26,7 @@
 
 struct mrf_ep;
 struct mrf_intake;
+struct mrf_landing;
 struct mrf_peer;
 struct mrf_vconn;
 struct mrf_wc;
@@ -70,6 +72,7 @@ struct mrf_origin {
 	uint64_t begun;		 /* it offers these on this line; it asks about those before it, */
 	uint64_t asked;		 /* and has asked about these */
 	int64_t lost;		 /* mrf_now_ms() when its line was lost */
+	struct mrf_landing *landing; /* for bytes that go on to devices; NULL: none had to */
 };
 
 /* The end of a line that a peer has dialled. */
@@ -143,6 +146,7 @@ struct mrf_inbox {
 	struct mrf_list steps; /* struct mrf_pull.node: to be done without the lock, in any order */
 	bool stepping;	       /* step_job is at them */
 	struct mrf_job step_job;
+	struct mrf_copies copies; /* of long messages from and to memory of devices */
 	struct mrf_timer orphans; /* when to give up offers whose senders have no line */
 	bool copied;		  /* a thread is at them, in order: the others leave them alone */
 	struct mrf_job job;	  /* the agent's, if it is that */

@@ -37,8 +37,9 @@ static bool grant_part_locked(struct mrf_inlet *inlet, struct mrf_pull *pull, ui
 		mrf_inbox_close_line_locked(inlet);
 		return false;
 	}
-	intake->part[intake->last++ % MRF_GRANTS] =
-		(struct mrf_intake_part){ .pull = pull, .len = (uint32_t)len };
+	intake->part[intake->last++ % MRF_GRANTS] = (struct mrf_intake_part){
+		.pull = pull, .place = pull->place, .len = (uint32_t)len
+	};
 	intake->named = true;
 	mrf_pull_granted_locked(pull, len);
 	return mrf_grant_send_locked(inlet, &grant);
@@ -102,8 +103,23 @@ void mrf_intake_came_locked(struct mrf_inlet *inlet, const struct mrf_wc *wc)
 		return;
 	}
 	intake->first++;
-	mrf_pull_came_locked(piece.pull, piece.len);
+	mrf_pull_came_locked(piece.pull, piece.place, piece.len);
 	mrf_pull_go_locked(inlet->origin);
+}
+
+/* Nothing comes to the places of parts that were asked for. */
+static void leave_places_locked(struct mrf_inlet *inlet)
+{
+	struct mrf_landing *landing = inlet->origin->landing;
+	struct mrf_intake *intake = inlet->intake;
+
+	for (; intake->first != intake->last; intake->first++) {
+		struct mrf_place *place = intake->part[intake->first % MRF_GRANTS].place;
+
+		if (place)
+			mrf_landing_leave_locked(landing, place);
+	}
+	mrf_landing_rest_locked(landing);
 }
 
 void mrf_intake_lost_locked(struct mrf_inlet *inlet)
@@ -117,6 +133,7 @@ void mrf_intake_lost_locked(struct mrf_inlet *inlet)
 					      mrf_list_entry(node, struct mrf_message, late.node));
 	if (!inlet->intake)
 		return;
+	leave_places_locked(inlet);
 	mrf_idmap_remove(&inbox->by_qpn, inlet->intake->qpn);
 	free(inlet->intake);
 	inlet->intake = NULL;

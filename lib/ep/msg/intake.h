@@ -16,6 +16,7 @@ struct mrf_pull;
 
 struct mrf_intake_part {
 	struct mrf_pull *pull;
+	struct mrf_place *place; /* NULL: it comes where it belongs */
 	uint32_t len;
 };
 

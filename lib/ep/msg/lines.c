@@ -10,6 +10,7 @@
 #include "ep/msg/arrive.h"
 #include "ep/msg/duty.h"
 #include "ep/msg/label.h"
+#include "ep/msg/landing.h"
 #include "ep/msg/lines.h"
 #include "ep/msg/grant.h"
 #include "ep/msg/intake.h"
@@ -59,12 +60,18 @@ int mrf_inbox_take_places(struct mrf_inbox *inbox, unsigned n)
 
 /* --- origins -------------------------------------------------------------------------- */
 
+static void free_origin_locked(struct mrf_origin *origin)
+{
+	mrf_landing_free_locked(origin->landing);
+	free(origin);
+}
+
 static void forget_origin_locked(struct mrf_inbox *inbox, struct mrf_origin *origin)
 {
 	mrf_idmap_remove(&inbox->by_ticket, origin->ticket);
 	mrf_list_del(&origin->node);
 	inbox->norigins--;
-	free(origin);
+	free_origin_locked(origin);
 }
 
 /* Those that were used longest ago and have no line make room. */
@@ -75,7 +82,8 @@ static void forget_oldest_locked(struct mrf_inbox *inbox)
 
 		if (inbox->norigins <= MRF_ORIGINS)
 			return;
-		if (!origin->inlet && !origin->held && !origin->kept)
+		if (!origin->inlet && !origin->held && !origin->kept &&
+		    !mrf_landing_is_busy(origin->landing))
 			forget_origin_locked(inbox, origin);
 	}
 }
@@ -440,6 +448,7 @@ int mrf_inbox_new(struct mrf_ep *ep, const struct mrf_inbox_calls *calls)
 	mrf_list_init(&inbox->full);
 	mrf_list_init(&inbox->origins);
 	mrf_list_init(&inbox->kick.node);
+	mrf_copies_init(inbox);
 	inbox->kick.look = looked_at;
 	mrf_idmap_init(&inbox->by_qpn);
 	mrf_idmap_init(&inbox->by_ticket);
@@ -462,8 +471,10 @@ void mrf_inbox_free(struct mrf_inbox *inbox)
 	mrf_slots_close(&inbox->slots);
 	if (inbox->vcq)
 		mrf_vcq_close(inbox->vcq);
+	mrf_lock_take(&inbox->ep->lock);
 	while ((node = mrf_list_pop(&inbox->origins)))
-		free(mrf_list_entry(node, struct mrf_origin, node));
+		free_origin_locked(mrf_list_entry(node, struct mrf_origin, node));
+	mrf_lock_release(&inbox->ep->lock);
 	mrf_idmap_fini(&inbox->by_qpn);
 	mrf_idmap_fini(&inbox->by_ticket);
 	free(inbox);

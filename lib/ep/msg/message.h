@@ -19,6 +19,7 @@ struct mrf_origin;
 struct mrf_pull;
 struct mrf_recv;
 struct mrf_slot;
+struct mrf_why;
 
 enum mrf_offer_at { MRF_OFFER_KEPT, MRF_OFFER_CLAIMED, MRF_OFFER_PULLED };
 
@@ -45,7 +46,8 @@ struct mrf_message {
 			struct mrf_recv *recv; /* that takes it */
 			struct iovec part;     /* of its buffer, if it takes many */
 			struct mrf_job job;    /* to copy it, where that would have to wait */
-			int ret;	       /* of the copy */
+			int ret;	       /* of the copy, */
+			struct mrf_why *why;   /* and what it says of a failure; NULL: nothing */
 			struct mrf_pull *pull; /* of an offer: pull.h */
 		} late;
 	};

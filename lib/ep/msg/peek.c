@@ -7,6 +7,7 @@
 #include "ep/msg/deliver.h"
 #include "ep/msg/peek.h"
 #include "ep/msg/pull_step.h"
+#include "ep/msg/report.h"
 
 #define NO_MESSAGE "no message has come that such a receive would take"
 
@@ -21,7 +22,7 @@ static struct mrf_comp comp_of(const struct mrf_ep *ep, const struct mrf_recv_re
 		comp.tag = req->tag;
 		return comp;
 	}
-	comp.src_addr = mrf_deliver_source(ep, message);
+	comp.src_addr = mrf_report_source(ep, message);
 	comp.len = message->len;
 	comp.tag = message->tag;
 	comp.data = message->cq_data;

@@ -46,8 +46,8 @@ void mrf_pull_complete_locked(struct mrf_pull *pull, const struct mrf_why *why)
 	mrf_list_del(&pull->node);
 	origin->pulls -= pull->has_turn;
 	message->offer.fetched = !why && pull->arrived == message->len;
-	free(pull);
 	mrf_deliver_end_locked(origin->inbox, message->late.recv, message, why);
+	free(pull); /* which may have the reason */
 	mrf_pull_go_locked(origin);
 }
 
@@ -73,10 +73,17 @@ void mrf_pull_let_go_locked(struct mrf_pull *pull)
 	mrf_pull_complete_locked(pull, pull->fails);
 }
 
+/* Nobody is at it, nothing of it comes any more, and all that is to come has, or it fails. */
+static bool is_over(const struct mrf_pull *pull)
+{
+	return !pull->busy && !pull->copies && pull->granted == pull->arrived &&
+	       (pull->fails || pull->arrived == pull->room);
+}
+
 static void fail_pull_locked(struct mrf_pull *pull, const struct mrf_why *why)
 {
 	pull->fails = why;
-	if (!pull->busy)
+	if (is_over(pull))
 		mrf_pull_let_go_locked(pull);
 }
 
@@ -169,6 +176,39 @@ static bool is_grantable_locked(struct mrf_pull *pull)
 	return false;
 }
 
+/* There is no memory by way of which bytes could go on to a device. */
+static void fail_apart_locked(struct mrf_origin *origin, const struct mrf_why *why)
+{
+	mrf_list_each_safe (node, &origin->turns) {
+		struct mrf_pull *pull = pull_at(node);
+
+		if (pull->local.kind != MRF_LOCAL_APART || pull->fails)
+			continue;
+		pull->why = *why;
+		fail_pull_locked(pull, &pull->why);
+	}
+}
+
+static void places_made_locked(struct mrf_copy *want, const struct mrf_why *why)
+{
+	struct mrf_landing *landing = mrf_landing_made_locked(want);
+
+	if (why)
+		fail_apart_locked(landing->origin, why);
+	mrf_pull_go_locked(landing->origin);
+	mrf_landing_rest_locked(landing);
+}
+
+/* False: no place is free for bytes of it that go on to a device. */
+static bool takes_place_locked(struct mrf_pull *pull, uint64_t *len, struct mrf_sge *sge)
+{
+	pull->place =
+		mrf_landing_find_locked(pull->message->origin->landing, sge, places_made_locked);
+	*len = mrf_min(*len, MRF_STAGE_CHUNK);
+	sge->len = (uint32_t)*len;
+	return pull->place;
+}
+
 struct mrf_pull *mrf_pull_next_locked(struct mrf_origin *origin, uint64_t *len, struct mrf_sge *sge,
 				      int *nsge)
 {
@@ -182,7 +222,12 @@ struct mrf_pull *mrf_pull_next_locked(struct mrf_origin *origin, uint64_t *len, 
 		*len = mrf_min(pull->room - pull->granted, MRF_GRANT_BYTES);
 		if (piece)
 			*len = mrf_min(*len, (uint64_t)piece);
-		*nsge = mrf_local_sges(&pull->local, pull->granted, len, sge, MRF_LOCAL_SGE);
+		*nsge = 1;
+		if (mrf_likely(pull->local.kind != MRF_LOCAL_APART))
+			*nsge = mrf_local_sges(&pull->local, pull->granted, len, sge,
+					       MRF_LOCAL_SGE);
+		else if (!takes_place_locked(pull, len, sge))
+			continue;
 		return pull;
 	}
 	return NULL;
@@ -191,16 +236,55 @@ struct mrf_pull *mrf_pull_next_locked(struct mrf_origin *origin, uint64_t *len, 
 void mrf_pull_granted_locked(struct mrf_pull *pull, uint64_t len)
 {
 	mrf_lock_held(&inbox_of(pull)->ep->lock);
+	if (mrf_unlikely(pull->place != NULL))
+		mrf_landing_take_locked(pull->message->origin->landing, pull->place, pull,
+					pull->granted, len);
 	pull->granted += len;
 	mrf_list_del(&pull->node);
 	mrf_list_add_tail(&pull->node, &pull->message->origin->turns);
 }
 
-void mrf_pull_came_locked(struct mrf_pull *pull, uint64_t len)
+static void copied_locked(struct mrf_copy *copy, const struct mrf_why *why)
+{
+	struct mrf_place *place = mrf_container_of(copy, struct mrf_place, copy);
+	struct mrf_pull *pull = place->pull;
+	struct mrf_origin *origin = pull->message->origin;
+
+	mrf_landing_leave_locked(origin->landing, place);
+	pull->copies--;
+	if (why && !pull->fails) {
+		pull->why = *why;
+		pull->fails = &pull->why;
+	}
+	if (is_over(pull))
+		mrf_pull_let_go_locked(pull);
+	mrf_pull_go_locked(origin);
+	mrf_landing_rest_locked(origin->landing);
+}
+
+/* What has come goes on to the device, unless nobody will have it. */
+static void copy_on_locked(struct mrf_pull *pull, struct mrf_place *place)
+{
+	struct mrf_origin *origin = pull->message->origin;
+
+	if (pull->fails) {
+		mrf_landing_leave_locked(origin->landing, place);
+		mrf_landing_rest_locked(origin->landing);
+		return;
+	}
+	pull->copies++;
+	place->copy.local = &pull->local;
+	place->copy.over = copied_locked;
+	mrf_copies_add_locked(&origin->inbox->copies, &place->copy);
+}
+
+void mrf_pull_came_locked(struct mrf_pull *pull, struct mrf_place *place, uint64_t len)
 {
 	mrf_lock_held(&inbox_of(pull)->ep->lock);
 	pull->arrived += len;
-	if (pull->arrived == pull->room)
+	if (mrf_unlikely(place != NULL))
+		copy_on_locked(pull, place);
+	if (is_over(pull))
 		mrf_pull_let_go_locked(pull);
 }
 
@@ -220,6 +304,8 @@ void mrf_pull_lost_locked(struct mrf_origin *origin)
 		/* It may be why the line was lost. */
 		if (!pull->busy && !mrf_local_open(&origin->inbox->ep->buf, &pull->local))
 			fail_pull_locked(pull, &mrf_deliver_closed);
+		else if (pull->fails)
+			fail_pull_locked(pull, pull->fails);
 	}
 }
 

@@ -17,6 +17,10 @@
  * pinned and let go, and are done without ep->lock, by a thread that makes progress or, in place of
  * the agent, a job; END not if there is nothing of that kind to do.
  *
+ * What is for memory of a device is kept apart (buf/stage.h): its parts come to places of their sender's
+ * (landing.h), and each is copied when it has come. It is over when all have been copied; or if one
+ * cannot be, when nothing more of it comes.
+ *
  * When the line is lost, what was asked for and has not come is asked for again over the next one. If
  * there is none for FI_MRFAB_CONN_TIMEOUT, all that was offered is given up.
  *
@@ -30,6 +34,7 @@
 #include "ep/msg/deliver.h"
 #include "ep/model/why.h"
 #include "ep/msg/inbox.h"
+#include "ep/msg/landing.h"
 
 enum mrf_pull_step { MRF_PULL_TAKE, MRF_PULL_REACH, MRF_PULL_END };
 
@@ -42,6 +47,9 @@ struct mrf_pull {
 	struct mrf_message *message; /* its receive and its part of that are message->late's */
 	uint64_t room;		     /* bytes that are to come, */
 	uint64_t granted, arrived;   /* that were asked for, and have come */
+	struct mrf_place *place;     /* for the next part, which goes on to a device; or NULL */
+	unsigned copies;	     /* of parts that have come, and are not copied yet */
+	struct mrf_why why;	     /* it fails because of one of these */
 	struct mrf_local local;
 };
 
@@ -65,8 +73,8 @@ struct mrf_pull *mrf_pull_next_locked(struct mrf_origin *origin, uint64_t *len, 
 				      int *nsge);
 /* So many bytes of it have been asked for. */
 void mrf_pull_granted_locked(struct mrf_pull *pull, uint64_t len);
-/* They have come. */
-void mrf_pull_came_locked(struct mrf_pull *pull, uint64_t len);
+/* They have come; place: there. */
+void mrf_pull_came_locked(struct mrf_pull *pull, struct mrf_place *place, uint64_t len);
 
 /* The line of the origin is gone: nothing that was asked for comes any more. */
 void mrf_pull_lost_locked(struct mrf_origin *origin);

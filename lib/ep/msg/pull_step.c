@@ -11,9 +11,12 @@ static int take(struct mrf_buf *buf, struct mrf_pull *pull)
 {
 	struct mrf_recv *recv = pull->message->late.recv;
 	struct iovec iov[MRF_LIMIT_IOV];
-	struct mrf_local_req req = {
-		.iov = iov, .count = 1, .total = pull->room, .arrives = true, .message = true
-	};
+	struct mrf_local_req req = { .iov = iov,
+				     .count = 1,
+				     .total = pull->room,
+				     .arrives = true,
+				     .message = true,
+				     .apart = true };
 
 	if (recv->more) {
 		req.count = mrf_deliver_cut(recv, pull->room, iov);
@@ -67,6 +70,8 @@ static void out_of_reach_locked(struct mrf_pull *pull, int ret, const struct mrf
 static void did_step_locked(struct mrf_pull *pull, int ret, const struct mrf_refusal *said)
 {
 	pull->busy = false;
+	if (!ret && pull->local.kind == MRF_LOCAL_APART)
+		ret = mrf_landing_need_locked(pull->message->origin);
 	if (pull->step == MRF_PULL_END) {
 		mrf_pull_complete_locked(pull,
 					 ret && !pull->fails ? &mrf_deliver_unmapped : pull->fails);
@@ -158,5 +163,6 @@ void mrf_pull_step_late_locked(struct mrf_inbox *inbox)
 {
 	mrf_lock_held(&inbox->ep->lock);
 	run_steps_locked(inbox);
+	mrf_copies_go_locked(&inbox->copies);
 	mrf_deliver_late_locked(inbox);
 }

@@ -11,7 +11,7 @@
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
-#include "ep/tx/offer_op.h"
+#include "ep/tx/offer_ask.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/permits.h"

@@ -6,6 +6,8 @@
 #include "ep/link/conn.h"
 #include "ep/tx/cause.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/lift.h"
+#include "ep/tx/offer_ask.h"
 #include "ep/tx/offer_op.h"
 #include "ep/tx/offered.h"
 #include "ep/tx/send_frame.h"
@@ -36,9 +38,17 @@ static int send_offer_locked(struct mrf_peer *peer, struct mrf_op *op,
 	return mrf_conn_post_locked(peer->conn, &wr, op, 0, sge.len);
 }
 
+/* The most bytes that can be sent at a time; 0: any number. */
+static uint32_t piece_of(const struct mrf_local *local)
+{
+	return local->kind == MRF_LOCAL_APART ? MRF_STAGE_CHUNK : 0;
+}
+
 static int post_offer_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	struct mrf_frame_offer offer = { .length = op->total, .bulk = mrf_bulk_name(peer->conn) };
+	struct mrf_frame_offer offer = { .length = op->total,
+					 .piece = piece_of(&op->local),
+					 .bulk = mrf_bulk_name(peer->conn) };
 	int ret = mrf_send_frame_fill_locked(peer, op, &offer.message);
 
 	mrf_lock_held(&peer->ep->lock);
@@ -116,14 +126,29 @@ static bool is_wanted_next_locked(struct mrf_op *op, const struct mrf_granted *g
 	       granted->length <= op->total - op->pos;
 }
 
-static int post_part_locked(struct mrf_bulk *bulk, struct mrf_op *op, uint32_t length)
+/* Where the part is. Returns the number of pieces; 0: not all of it is held. */
+static int pieces_of_part_locked(struct mrf_op *op, const struct mrf_granted *granted,
+				 struct mrf_sge *sge)
+{
+	uint64_t len = granted->length;
+	int nsge;
+
+	if (granted->place) {
+		*sge = mrf_lift_sge_locked(op->peer, granted);
+		return 1;
+	}
+	nsge = mrf_local_sges(&op->local, op->pos, &len, sge, MRF_LOCAL_SGE);
+	return len == granted->length ? nsge : 0;
+}
+
+static int post_part_locked(struct mrf_bulk *bulk, struct mrf_op *op,
+			    const struct mrf_granted *granted)
 {
 	struct mrf_sge sge[MRF_LOCAL_SGE];
-	uint64_t len = length;
-	int nsge = mrf_local_sges(&op->local, op->pos, &len, sge, MRF_LOCAL_SGE), ret;
+	int nsge = pieces_of_part_locked(op, granted, sge), ret;
 
 	mrf_lock_held(&op->peer->ep->lock);
-	if (len != length)
+	if (!nsge)
 		return -FI_EIO;
 	ret = mrf_vpair_send(bulk->pair, bulk->id, sge, nsge, op->local.kind == MRF_LOCAL_INLINE);
 	if (mrf_unlikely(ret == -FI_EACCES)) {
@@ -132,10 +157,12 @@ static int post_part_locked(struct mrf_bulk *bulk, struct mrf_op *op, uint32_t l
 	}
 	if (mrf_unlikely(ret))
 		return ret;
-	bulk->posted[bulk->tail++ % MRF_GRANTS] = (struct mrf_posted){ .op = op, .bytes = length };
+	bulk->lifted[bulk->tail % MRF_GRANTS] = granted->place;
+	bulk->posted[bulk->tail++ % MRF_GRANTS] =
+		(struct mrf_posted){ .op = op, .bytes = granted->length };
 	op->peer->ep->scq_used++;
 	op->inflight++;
-	op->pos += length;
+	op->pos += granted->length;
 	return 0;
 }
 
@@ -160,7 +187,9 @@ static bool post_next_locked(struct mrf_bulk *bulk)
 		mrf_cause_fail_locked(op, MRF_WC_LOCAL, "");
 		return false;
 	}
-	ret = post_part_locked(bulk, op, granted->length);
+	if (op->local.kind == MRF_LOCAL_APART && !granted->place)
+		return false;
+	ret = post_part_locked(bulk, op, granted);
 	if (mrf_unlikely(ret)) {
 		give_offer_up_locked(bulk, op);
 		mrf_fail_post_locked(op, ret);
@@ -175,10 +204,27 @@ static bool takes_parts_locked(const struct mrf_bulk *bulk)
 	return bulk->connected && bulk->conn->peer->state == MRF_PEER_READY;
 }
 
+static void lifted_locked(struct mrf_bulk *bulk, struct mrf_op *op, const struct mrf_why *why);
+
 static void post_all_locked(struct mrf_bulk *bulk)
 {
 	while (takes_parts_locked(bulk) && bulk->first != bulk->last && post_next_locked(bulk))
 		;
+	if (takes_parts_locked(bulk) && mrf_lift_next_locked(bulk, lifted_locked))
+		start_over_locked(bulk->conn);
+}
+
+/* A part has been copied from a device, or (why) cannot be. */
+static void lifted_locked(struct mrf_bulk *bulk, struct mrf_op *op, const struct mrf_why *why)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	if (why && op->offered) {
+		give_offer_up_locked(bulk, op);
+		mrf_settle_fail_locked(op, why);
+	} else {
+		mrf_settle_locked(op);
+	}
+	post_all_locked(bulk);
 }
 
 /* --- what the target says ---------------------------------------------------------------- */
@@ -275,6 +321,8 @@ static struct mrf_posted take_off_locked(struct mrf_bulk *bulk)
 	struct mrf_posted posted = bulk->posted[bulk->head++ % MRF_GRANTS];
 
 	bulk->conn->peer->ep->scq_used--;
+	if (bulk->lifted[(bulk->head - 1) % MRF_GRANTS])
+		mrf_lift_sent_locked(bulk->conn->peer);
 	posted.op->inflight--;
 	return posted;
 }
@@ -306,87 +354,16 @@ void mrf_offer_lost_locked(struct mrf_conn *conn)
 		return;
 	while (mrf_bulk_in_flight(bulk))
 		mrf_settle_locked(take_off_locked(bulk).op);
+	mrf_lift_lost_locked(peer);
 	mrf_bulk_free_locked(conn);
 }
 
-/* --- a new line -------------------------------------------------------------------------- */
-
-void mrf_offer_begins_locked(struct mrf_peer *peer, bool known)
-{
-	struct mrf_why why;
-
-	mrf_lock_held(&peer->ep->lock);
-	if (known) {
-		peer->line.asks = peer->line.offers;
-		return;
-	}
-	peer->line.offers = peer->line.gave_up = false;
-	mrf_why_set(&why, FI_ECONNRESET, 4334,
-		    "the connection to the peer was lost before the message was received, and its "
-		    "endpoint knows nothing of it any more: was it started again?");
-	mrf_offered_fail_all_locked(peer, &why);
-}
-
-/* The next one that was offered on a line before. NULL: there is none. */
-static const struct mrf_op *next_to_ask_locked(const struct mrf_peer *peer)
-{
-	mrf_list_each (node, &peer->offered) {
-		const struct mrf_op *op = mrf_op_awaiting(node);
-
-		if (op->offer >= peer->line.ask)
-			return op->offer < peer->line.begun ? op : NULL;
-	}
-	return NULL;
-}
-
-static int send_question_locked(struct mrf_conn *conn, const struct mrf_frame_ask *ask)
-{
-	uint8_t buf[MRF_FRAME_ASK_LEN];
-	struct mrf_sge sge = { .addr = (uintptr_t)buf };
-	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .is_inline = true, .nsge = 1, .sge = &sge };
-
-	sge.len = (uint32_t)mrf_frame_ask_encode(ask, buf);
-	return mrf_conn_send_locked(conn, &wr);
-}
-
-/* False: it cannot be asked now. */
-static bool ask_locked(struct mrf_peer *peer)
-{
-	const struct mrf_op *op = next_to_ask_locked(peer);
-	struct mrf_frame_ask ask = { .flags = op ? 0 : MRF_FRAME_LAST,
-				     .number = op ? op->offer : peer->line.begun };
-
-	/* The target can send nothing back for it before it knows this side's end of the pair. */
-	if (op && !peer->conn->bulk) {
-		mrf_bulk_want_locked(peer->conn);
-		return false;
-	}
-	if (!mrf_conn_room_locked(peer->conn)) {
-		mrf_conn_await_room_locked(peer);
-		return false;
-	}
-	ask.bulk = mrf_bulk_name(peer->conn);
-	if (send_question_locked(peer->conn, &ask)) {
-		mrf_conn_break_locked(peer);
-		return false;
-	}
-	if (ask.bulk.qp)
-		peer->conn->bulk->named = true;
-	/* As in post_offer_locked. */
-	if (op)
-		mrf_conn_probe_locked(peer->conn);
-	peer->line.ask = ask.number;
-	peer->line.asked = peer->line.asks = op;
-	peer->line.gave_up &= peer->line.asks;
-	return true;
-}
+/* --- more to be posted --------------------------------------------------------------------- */
 
 void mrf_offer_advance_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	while (peer->state == MRF_PEER_READY && peer->line.asks && !peer->line.asked &&
-	       ask_locked(peer))
-		;
+	mrf_offer_ask_locked(peer);
 	if (peer->conn->bulk)
 		post_all_locked(peer->conn->bulk);
 }

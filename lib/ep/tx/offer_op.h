@@ -33,11 +33,6 @@ bool mrf_offer_granted_locked(struct mrf_conn *conn, const struct mrf_frame_gran
 void mrf_offer_advance_locked(struct mrf_peer *peer);
 /* A part has come back. */
 void mrf_offer_completed_locked(struct mrf_bulk *bulk, const struct mrf_wc *wc);
-/*
- * A new line was welcomed; what was in doubt is settled. known: the target knows the peer's frames.
- * Otherwise all that is offered fails.
- */
-void mrf_offer_begins_locked(struct mrf_peer *peer, bool known);
 
 /* --- agent thread: these leave the lock meanwhile ----------------------------------- */
 

@@ -287,7 +287,7 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
 			 mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->offered) &&
 			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
-			 !mrf_conn_in_flight_locked(peer->conn)))
+			 !peer->lifted && !mrf_conn_in_flight_locked(peer->conn)))
 		mrf_conn_kick_locked(peer);
 }
 

@@ -5,6 +5,7 @@
 #include "ep/msg/reverse.h"
 #include "ep/tx/delivery.h"
 #include "ep/tx/entry.h"
+#include "ep/tx/offer_op.h"
 #include "ep/tx/send_frame.h"
 #include "ep/tx/send_op.h"
 #include "proto/frame.h"
@@ -93,5 +94,8 @@ int mrf_send_submit(struct mrf_ep *ep, const struct mrf_req *req)
 	ret = mrf_entry_fill(ep, req, op);
 	mrf_send_fill(op, req->tagged, req->tag, op->imm.has);
 	op->send.delivers = req->flags & FI_DELIVERY_COMPLETE;
+	/* It comes from a device, and there was no place for a copy. */
+	if (op->local.kind == MRF_LOCAL_APART)
+		op->type = &mrf_op_offer;
 	return mrf_entry_start(ep, MRF_CONN_LINE, req->addr, op, ret);
 }

@@ -28,6 +28,7 @@
 #include "ep/tx/delivery.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/lift.h"
 #include "ep/tx/offer_op.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
@@ -176,7 +177,7 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 		mrf_offer_serve_locked(peer);
 	if (peer->gone && !mrf_peer_has_work(peer) && mrf_list_empty(&peer->undelivered) &&
 	    mrf_list_empty(&peer->chores.list) && !peer->chores.busy && !peer->chores.unprepared &&
-	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
+	    !peer->lifted && (!peer->conn || peer->conn->head == peer->conn->tail)) {
 		if (peer->conn) {
 			mrf_bulk_end_locked(peer->conn);
 			mrf_conn_destroy_locked(peer->conn);
@@ -451,7 +452,7 @@ bool mrf_service_abandon_locked(struct mrf_peer *peer)
 	struct mrf_op *op;
 
 	mrf_lock_held(&ep->lock);
-	if (peer->chores.busy)
+	if (peer->chores.busy || !mrf_lift_abandon_locked(peer))
 		return false;
 	mrf_delivery_abandon_locked(peer);
 	mrf_offer_abandon_locked(peer);

@@ -67,6 +67,18 @@ struct part {
 	size_t number[MRF_LOCAL_IOV]; /* of each buffer, among all of the transfer */
 };
 
+/* All of the buffers. */
+static struct mrf_local_req whole_part(const struct mrf_local_rest *rest)
+{
+	return (struct mrf_local_req){ .iov = rest->iov,
+				       .desc = rest->desc,
+				       .count = rest->count,
+				       .total = rest->total,
+				       .arrives = rest->arrives,
+				       .message = rest->message,
+				       .whole = true };
+}
+
 /* The buffers from a byte on, as many as are held at a time. */
 static struct mrf_local_req cut_part(const struct mrf_local_rest *rest, uint64_t from,
 				     struct part *part)
@@ -190,18 +202,21 @@ static int use_copy(struct mrf_buf *buf, const struct mrf_local_req *req, struct
 }
 
 /*
- * Few bytes, or too many buffers or pieces to be held, all of which are needed at a time: a copy.
- * -FI_EAGAIN: all slots for copies are in use.
+ * Few bytes, or too many buffers or pieces to be held, all of which are needed at a time: a copy. 1: it
+ * has to be made later. -FI_EAGAIN: all slots for copies are in use.
  */
 static int take_copied(struct mrf_buf *buf, const struct mrf_local_req *req,
 		       struct mrf_local *local, uint64_t *covered)
 {
 	int ret = req->inject ? 0 : mrf_local_check(buf, req, NULL, MRF_LOCAL_MISSING);
 
-	if (ret)
-		return ret;
+	if (ret || req->late)
+		return ret ? ret : 1;
 	*covered = req->total;
 	ret = use_copy(buf, req, local);
+	/* It is too late to tell the application to try again. */
+	if (ret == 1 && local->rest)
+		ret = mrf_local_copy(buf, req, local);
 	if (ret == 1)
 		return -FI_EAGAIN;
 	return ret ? explain_local(req, ret) : 0;
@@ -316,7 +331,7 @@ int mrf_local_reach(struct mrf_buf *buf, struct mrf_local *local, uint64_t from)
 
 	let_go(buf, local);
 	local->nsge = local->ndesc = 0;
-	req = cut_part(rest, from, &part);
+	req = rest->whole ? whole_part(rest) : cut_part(rest, from, &part);
 	ret = take_what_fits(buf, &req, local, &covered);
 	local->copy = local->copy ? local->copy : local;
 	rest->from = from;

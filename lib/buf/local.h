@@ -68,7 +68,7 @@ enum mrf_local_kind {
 /* All buffers of a transfer that struct mrf_local has no room for, or that holds only a part. */
 struct mrf_local_rest {
 	uint64_t from, upto; /* these bytes of the transfer are held */
-	bool arrives, message;
+	bool arrives, message, whole;
 	/* STAGED: the ring, or a slot (ring is NULL), and its size */
 	struct mrf_stage_ring *ring;
 	void *memory;

@@ -42,6 +42,7 @@ struct mrf_local_rest *mrf_local_rest_new(const struct mrf_local_req *req, uint6
 	rest->total = req->total;
 	rest->arrives = req->arrives;
 	rest->message = req->message;
+	rest->whole = req->whole;
 	memcpy(rest->iov, req->iov, req->count * sizeof(*req->iov));
 	if (req->desc)
 		memcpy(rest->desc, req->desc, req->count * sizeof(*req->desc));

@@ -62,17 +62,17 @@
 	 FI_MULTI_RECV)
 #define MRF_CAPS_SECONDARY (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define MRF_CAPS (MRF_CAPS_PRIMARY | MRF_CAPS_SECONDARY)
-/* Granted only to applications that name them, because they have a cost. */
+/* Granted only to applications that name them, because they have a cost (FI_FENCE has none). */
 #define MRF_CAPS_TARGET_EXTRA (FI_RMA_EVENT | FI_RMA_PMEM)
 /* Who sent a message: the first changes what the address of a receive means. */
 #define MRF_CAPS_RX_LABELS (FI_DIRECTED_RECV | FI_SOURCE | FI_SOURCE_ERR)
-#define MRF_CAPS_EXTRA (MRF_CAPS_TARGET_EXTRA | FI_HMEM | MRF_CAPS_RX_LABELS)
+#define MRF_CAPS_EXTRA (MRF_CAPS_TARGET_EXTRA | FI_HMEM | MRF_CAPS_RX_LABELS | FI_FENCE)
 #define MRF_CAPS_ALL (MRF_CAPS | MRF_CAPS_EXTRA)
 #define MRF_CAPS_TX (MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE)
 #define MRF_CAPS_RX                                                                             \
 	(MRF_CAPS_MSG_WHATS | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE | \
 	 FI_MULTI_RECV)
-#define MRF_CAPS_TX_EXTRA FI_HMEM
+#define MRF_CAPS_TX_EXTRA (FI_HMEM | FI_FENCE)
 #define MRF_CAPS_RX_EXTRA (FI_RMA_EVENT | FI_HMEM | MRF_CAPS_RX_LABELS)
 
 #define MRF_OP_FLAGS_TX                                                          \

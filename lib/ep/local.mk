@@ -124,6 +124,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/delivery.c \
 	lib/ep/tx/dial.c \
 	lib/ep/tx/delivery.h \
+	lib/ep/tx/order.c \
+	lib/ep/tx/order.h \
 	lib/ep/tx/dial.h \
 	lib/ep/tx/entry.c \
 	lib/ep/tx/entry.h \

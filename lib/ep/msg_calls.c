@@ -21,9 +21,9 @@
 
 #define SEND_FLAGS                                                                         \
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
-	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_REMOTE_CQ_DATA)
+	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE)
 /* What fi_msg(3) has for sends, and what is not done yet. */
-#define SEND_LATER (FI_COMMIT_COMPLETE | FI_FENCE)
+#define SEND_LATER FI_COMMIT_COMPLETE
 /* Those of fi_trecvmsg that are about messages which have come. */
 #define PEEK_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 /* The data are where they belong when a receive completes, which is more than is asked for. */

@@ -1417,10 +1417,10 @@ static void flush_all(struct mrf_vconn *conn)
 	flush_sends(conn);
 }
 
-/* Is it an initiator's end, for frames? */
+/* Is it an initiator's end, for frames, whose other end is still there? */
 static bool is_line(const struct mrf_vconn *conn)
 {
-	return !conn->passive && conn->peer->attr.sends_only;
+	return !conn->passive && conn->peer && conn->peer->attr.sends_only;
 }
 
 /* On 6.12, as run_flushed: what is ahead of a bad local buffer arrives, and is flushed. */

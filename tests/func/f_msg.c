@@ -178,6 +178,50 @@ CASE(a_message_completes_when_a_receive_has_taken_it)
 	buf_same(b);
 }
 
+static void write_fenced(struct env *e, struct buf *b, const struct region *r, size_t len)
+{
+	struct iovec iov = { b->mem + BUF_GUARD, len };
+	struct fi_rma_iov rma = { r->base, len, r->key };
+	struct fi_msg_rma msg = { .msg_iov = &iov,
+				  .desc = &b->desc,
+				  .iov_count = 1,
+				  .addr = target(e)->addr,
+				  .rma_iov = &rma,
+				  .rma_iov_count = 1 };
+
+	must_ok((int)fi_writemsg(me(e)->ep, &msg, FI_COMPLETION | FI_FENCE));
+}
+
+/* Before it, a long message waits; behind it, a short one. */
+CASE(a_fence_is_between_messages_and_writes)
+{
+	struct peer *p = target(e);
+	struct buf *b = buf(e, LONG, 1);
+	struct msg_part m = part(e, b, BUF_GUARD, 100000);
+	struct region r;
+	struct done d;
+
+	peer_alloc(p, 0, LONG, 2);
+	peer_alloc(p, 1, 3 * 4096, 3);
+	r = peer_reg(p, 1, 4096, 4096, REMOTE_RW, 5);
+	access_ok(e, WRITE, b, BUF_GUARD, 8, &r, 0);
+	must_ok((int)msg_send(me(e), &m));
+	write_fenced(e, b, &r, 1000);
+	m.len = 100;
+	must_ok((int)msg_send(me(e), &m));
+	must(!fab_done(me(e), &d, 100), "something has ended before the long message");
+	peer_same(p, 1);
+	peer_recv(p, 0, BUF_GUARD, 100000, 1);
+	peer_got(p, 100000);
+	peer_want(p, 0, BUF_GUARD, 100000, 1, BUF_GUARD);
+	fab_wait_ok(me(e), 3);
+	peer_want(p, 1, 4096, 1000, 1, BUF_GUARD);
+	peer_same(p, 1);
+	peer_recv(p, 0, BUF_GUARD, 100, 1);
+	peer_got(p, 100);
+	peer_same(p, 0);
+}
+
 /* The peer's application does nothing meanwhile: its agent gives the window back. */
 CASE(many_wait_for_their_receives)
 {

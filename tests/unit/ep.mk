@@ -29,6 +29,7 @@ unit_programs += \
 	tests/unit/t_breaks_device \
 	tests/unit/t_breaks_msg \
 	tests/unit/t_breaks_long \
+	tests/unit/t_breaks_order \
 	tests/unit/t_close \
 	tests/unit/t_conn_state \
 	tests/unit/t_denied \
@@ -58,6 +59,7 @@ unit_programs += \
 	tests/unit/t_cold \
 	tests/unit/t_delivery \
 	tests/unit/t_matched \
+	tests/unit/t_fence \
 	tests/unit/t_long \
 	tests/unit/t_long_breaks \
 	tests/unit/t_long_ends \
@@ -105,6 +107,9 @@ tests_unit_t_window_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_atomic_serve
 breaks = tests/unit/breaks.h tests/unit/every.h
 tests_unit_t_breaks_SOURCES = tests/unit/t_breaks.c $(breaks) $(EP_FIXTURE)
 tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_breaks_order_SOURCES = tests/unit/t_breaks_order.c tests/unit/two_ends.h $(breaks) \
+	$(EP_FIXTURE)
+tests_unit_t_breaks_order_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_breaks_msg_SOURCES = tests/unit/t_breaks_msg.c $(breaks) $(EP_FIXTURE)
 tests_unit_t_breaks_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_breaks_long_SOURCES = tests/unit/t_breaks_long.c $(breaks) $(EP_FIXTURE)
@@ -136,6 +141,8 @@ tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c tests/unit/heads.h $(EP_
 tests_unit_t_delivery_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_matched_SOURCES = tests/unit/t_matched.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_matched_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_fence_SOURCES = tests/unit/t_fence.c tests/unit/two_ends.h $(EP_FIXTURE)
+tests_unit_t_fence_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_SOURCES = tests/unit/t_long.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_breaks_SOURCES = tests/unit/t_long_breaks.c tests/unit/two_ends.h $(EP_FIXTURE)

@@ -182,8 +182,6 @@ CALL(send_long_message,
 CALL(inject_long_message, return (int)fi_inject(talks, long_text, 257, 0);)
 CALL(send_to_be_persistent, struct fi_msg msg = { .addr = 0 };
      return (int)fi_sendmsg(talks, &msg, FI_COMMIT_COMPLETE);)
-CALL(send_behind_a_fence, struct fi_msg msg = { .addr = 0 };
-     return (int)fi_sendmsg(talks, &msg, FI_FENCE);)
 CALL(send_to_a_group, struct fi_msg msg = { .addr = 0 };
      return (int)fi_sendmsg(talks, &msg, FI_MULTICAST);)
 CALL(send_nothing, return (int)fi_sendmsg(talks, NULL, 0);)
@@ -244,7 +242,6 @@ static const struct {
 	REFUSED(send_long_message, 4072),
 	REFUSED(inject_long_message, 4008),
 	REFUSED(send_to_be_persistent, 4071),
-	REFUSED(send_behind_a_fence, 4071),
 	REFUSED(send_to_a_group, 4009),
 	REFUSED(send_nothing, 4017),
 	SAID(count_receives_of_one_that_sends, "MRF-W4068"),

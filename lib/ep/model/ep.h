@@ -147,6 +147,7 @@ struct mrf_ep {
 	 */
 	struct mrf_list gathered;  /* struct mrf_peer.gathered */
 	bool begun;		   /* there was such a first one */
+	struct mrf_list woken;	   /* struct mrf_peer.woken; empty when lock is free */
 	struct mrf_list all_peers; /* struct mrf_peer.node, removed addresses included */
 	struct mrf_idmap tickets;  /* of lines: struct mrf_peer.target.ticket -> struct mrf_peer */
 	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */

@@ -109,6 +109,14 @@ struct mrf_op_broken {
 	uint16_t refused; /* how often the target's kernel refused it */
 };
 
+/* What an operation waits for at the front of its queue; tx/order.h. */
+enum {
+	MRF_FENCE_ALONE = 1 << 0, /* until nothing else is in flight on its connection */
+	MRF_FENCE_ALL = 1 << 1,	  /* until all that came before it has ended, on both connections */
+	MRF_FENCE_MATED = 1 << 2, /* it has a mate */
+	MRF_FENCE_MARK = 1 << 3	  /* it is a mark */
+};
+
 /* Data that a write carries to the peer's application. */
 struct mrf_op_imm {
 	bool has;
@@ -150,7 +158,7 @@ struct mrf_op {
 	uint64_t total;
 	uint64_t pos;
 	uint64_t acked;
-	bool fence;
+	uint8_t fence;	     /* MRF_FENCE_*: before its first byte is posted */
 	bool silent;	     /* no completion when it succeeds */
 	bool plain;	     /* all that its success takes is an entry in tx_cq, and counters */
 	bool ask_first;	     /* even a key that carries its rkey must be resolved */
@@ -191,6 +199,7 @@ struct mrf_op {
 		struct mrf_why why; /* failed */
 		uint64_t offer;	    /* offered: the number of its frame */
 	};
+	struct mrf_op *mate; /* with MRF_FENCE_MATED */
 };
 
 #define MRF_OP_RESET (offsetof(struct mrf_op, local.sge) - offsetof(struct mrf_op, type))

@@ -104,6 +104,7 @@ struct mrf_peer {
 	struct mrf_list starved;     /* in ep->starved: waits for room in ep->scq */
 	struct mrf_list watching;    /* in ep->watching: goes on when something has completed */
 	struct mrf_list gathered;    /* in ep->gathered: has questions to send */
+	struct mrf_list woken;	     /* in ep->woken: another peer lets it go on */
 	struct mrf_kick kick;	     /* the agent shall look at the peer */
 	struct {
 		uint64_t addr, value;
@@ -219,11 +220,20 @@ struct mrf_conn {
 	struct mrf_vmr slots_mr;
 };
 
+/* Has it operations that need its connection, as marks do not? */
+static inline bool mrf_peer_has_ops(const struct mrf_peer *peer)
+{
+	mrf_list_each (node, &peer->queue) {
+		if (!(mrf_list_entry(node, struct mrf_op, node)->fence & MRF_FENCE_MARK))
+			return true;
+	}
+	return false;
+}
+
 /* Is there something for which it has to have a connection? */
 static inline bool mrf_peer_has_work(const struct mrf_peer *peer)
 {
-	return !mrf_list_empty(&peer->queue) || !mrf_list_empty(&peer->offered) ||
-	       peer->line.gave_up;
+	return mrf_peer_has_ops(peer) || !mrf_list_empty(&peer->offered) || peer->line.gave_up;
 }
 
 #endif

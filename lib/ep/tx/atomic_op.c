@@ -134,7 +134,7 @@ static void init(struct mrf_ep *ep, struct mrf_op *op, const struct mrf_atomic_r
 			    (req->op == FI_SUM || req->op == FI_CSWAP || req->op == FI_ATOMIC_READ);
 	op->atomic.swaps = op->atomic.native ? 0 : mrf_atomic_swaps(req);
 	op->context = req->context;
-	op->fence = req->flags & FI_FENCE;
+	op->fence = req->flags & FI_FENCE ? MRF_FENCE_ALL : 0;
 	op->silent = req->silent || (ep->selective && !(req->flags & FI_COMPLETION));
 	op->nrma = (int)req->rma_count;
 	for (i = 0; i < req->rma_count; i++) {

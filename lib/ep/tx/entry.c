@@ -7,6 +7,7 @@
 #include "ep/link/conn.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/entry.h"
+#include "ep/tx/order.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/settle.h"
@@ -140,13 +141,13 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 	 * be copied at once.
 	 */
 	bool late = (req->flags & (FI_FENCE | FI_INJECT)) == FI_FENCE &&
-		    mrf_kind_changes(req->type->kind);
+		    mrf_kind_flag(req->type->kind) & (FI_WRITE | FI_SEND);
 	int ret;
 
 	op->type = req->type;
 	op->comp_flags = comp_flags_of(req->type->kind);
 	op->context = req->context;
-	op->fence = req->flags & FI_FENCE;
+	op->fence = req->flags & FI_FENCE ? MRF_FENCE_ALL : 0;
 	op->imm.has = req->flags & FI_REMOTE_CQ_DATA;
 	op->imm.data = (uint32_t)req->data;
 	op->silent = req->silent || (ep->selective && !(req->flags & FI_COMPLETION));
@@ -198,6 +199,45 @@ static void post_queued_locked(struct mrf_peer *peer)
 		mrf_peer_wait_locked(peer);
 }
 
+/* op is fenced, or comes behind operations of the peer's other connection: *mark, if it needs one. */
+static int take_mark_locked(struct mrf_peer *peer, const struct mrf_op *op, struct mrf_peer **other,
+			    struct mrf_op **mark)
+{
+	struct mrf_ep *ep = peer->ep;
+	int ret = mrf_order_needs_locked(peer, op, other);
+
+	mrf_lock_held(&ep->lock);
+	if (ret || !*other)
+		return ret;
+	return ep->nops < MRF_EP_ALL_OPS(ep) ? take_op_locked(ep, mark) : -FI_EAGAIN;
+}
+
+static void queue_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	op->stamp = ++peer->ep->clock;
+	op->peer = peer;
+	op->queued = true;
+	mrf_list_add_tail(&op->node, &peer->queue);
+}
+
+static int start_fenced_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	struct mrf_peer *other;
+	struct mrf_op *mark;
+	int ret = take_mark_locked(peer, op, &other, &mark);
+
+	mrf_lock_held(&peer->ep->lock);
+	if (ret)
+		return ret;
+	queue_locked(peer, op);
+	if (other)
+		mrf_order_mark_locked(other, mark, op);
+	post_queued_locked(peer);
+	if (other)
+		mrf_peer_advance_locked(other);
+	return 0;
+}
+
 int mrf_entry_start(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
 		    struct mrf_op *op, int ret)
 {
@@ -209,11 +249,10 @@ int mrf_entry_start(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_add
 	/* The address was removed meanwhile, and its number was given to another. */
 	if (!ret && mrf_unlikely(peer->gen != op->gen))
 		ret = mrf_peers_unknown(fi_addr);
-	if (!ret) {
-		op->stamp = ++ep->clock;
-		op->peer = peer;
-		op->queued = true;
-		mrf_list_add_tail(&op->node, &peer->queue);
+	if (!ret && mrf_unlikely(op->fence)) {
+		ret = start_fenced_locked(peer, op);
+	} else if (!ret) {
+		queue_locked(peer, op);
 		post_queued_locked(peer);
 	}
 	mrf_chores_unlock(ep);

@@ -168,7 +168,7 @@ static void came_back_locked(struct mrf_conn *conn, struct mrf_op *op, enum mrf_
 		mrf_fail_fate_locked(op, conn->cause, stood, again ? MRF_OP_READ : op->type->kind,
 				     conn->asks && !op->awaiting && !again);
 
-	op->fence |= fate.alone;
+	op->fence |= fate.alone ? MRF_FENCE_ALONE : 0;
 	switch (fate.deed) {
 	case MRF_AGAIN:
 		requeue_locked(peer, op, &fate);
@@ -319,8 +319,8 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 	mrf_list_each_safe (node, &peer->queue) {
 		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		/* The replies to it are on the way. */
-		if (op->awaiting)
+		/* The replies to it are on the way; or it is a mark, which needs no peer. */
+		if (op->awaiting || op->fence & MRF_FENCE_MARK)
 			continue;
 		if (op->doubt)
 			mrf_cause_fail_doubt_locked(op, (enum mrf_wc_status)op->doubt);
@@ -329,7 +329,7 @@ void mrf_fail_peer_locked(struct mrf_peer *peer, int err, int code, const char *
 	}
 	mrf_offered_fail_all_locked(peer, &why);
 	peer->line.gave_up = false;
-	if (peer->gone)
+	if (peer->gone || !mrf_list_empty(&peer->queue))
 		mrf_conn_kick_locked(peer);
 }
 

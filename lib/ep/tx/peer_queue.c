@@ -12,6 +12,7 @@
 #include "ep/tx/chores.h"
 #include "ep/tx/delivery.h"
 #include "ep/tx/offer_op.h"
+#include "ep/tx/order.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/rpc.h"
@@ -170,16 +171,36 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
  * A fenced operation may send what the operations before it bring back, so these bytes have to be
  * there, too.
  */
-static bool fence_holds_locked(struct mrf_peer *peer, const struct mrf_op *op)
+static bool fence_holds_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	if (mrf_likely(!op->fence || op->pos))
 		return false;
-	if (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn)) {
-		mrf_peer_wait_locked(peer);
-		return true;
+	if (op->fence & (MRF_FENCE_ALONE | MRF_FENCE_ALL)) {
+		if (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn)) {
+			mrf_peer_wait_locked(peer);
+			return true;
+		}
+		peer->chores.fenced = peer->chores.uncompleted;
+		if (peer->chores.fenced)
+			return true;
 	}
-	peer->chores.fenced = peer->chores.uncompleted;
-	return peer->chores.fenced;
+	return mrf_order_holds_locked(peer, op);
+}
+
+/* Marks need no connection. */
+static void end_marks_locked(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	mrf_lock_held(&peer->ep->lock);
+	while ((node = mrf_list_first(&peer->queue))) {
+		struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
+
+		peer->chores.fenced = peer->chores.uncompleted;
+		if (!(op->fence & MRF_FENCE_MARK) || mrf_order_holds_locked(peer, op))
+			return;
+		mrf_settle_locked(op);
+	}
 }
 
 /* True when the next operation may be looked at. */
@@ -252,7 +273,7 @@ static void ask_ahead_locked(struct mrf_peer *peer)
 		mrf_peer_no_ask_locked(peer, ret);
 }
 
-void mrf_peer_advance_locked(struct mrf_peer *peer)
+static void advance_one_locked(struct mrf_peer *peer)
 {
 	struct mrf_list *node;
 
@@ -260,6 +281,7 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 	if (peer->state != MRF_PEER_READY) {
 		if (peer->state == MRF_PEER_IDLE && mrf_peer_has_work(peer))
 			mrf_conn_kick_locked(peer);
+		end_marks_locked(peer);
 		return;
 	}
 	if (mrf_unlikely(peer->line.asks || peer->conn->bulk))
@@ -289,6 +311,16 @@ void mrf_peer_advance_locked(struct mrf_peer *peer)
 			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
 			 !peer->lifted && !mrf_conn_in_flight_locked(peer->conn)))
 		mrf_conn_kick_locked(peer);
+}
+
+void mrf_peer_advance_locked(struct mrf_peer *peer)
+{
+	struct mrf_list *node;
+
+	mrf_lock_held(&peer->ep->lock);
+	advance_one_locked(peer);
+	while (mrf_unlikely((node = mrf_list_pop(&peer->ep->woken)) != NULL))
+		advance_one_locked(mrf_list_entry(node, struct mrf_peer, woken));
 }
 
 /* --- completions --------------------------------------------------------------------------- */
@@ -361,10 +393,16 @@ static void feed_locked(struct mrf_ep *ep)
 static bool is_bulk_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 {
 	struct mrf_bulk *bulk = mrf_idmap_find(&ep->bulks, wc->wr_id);
+	struct mrf_peer *peer = bulk ? bulk->conn->peer : NULL;
 
-	if (bulk)
-		mrf_offer_completed_locked(bulk, wc);
-	return bulk;
+	mrf_lock_held(&ep->lock);
+	if (!bulk)
+		return false;
+	mrf_offer_completed_locked(bulk, wc);
+	/* A fence may have waited for it. */
+	if (!mrf_list_empty(&peer->queue))
+		mrf_peer_advance_locked(peer);
+	return true;
 }
 
 static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)

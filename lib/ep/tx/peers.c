@@ -17,6 +17,7 @@ void mrf_peers_init(struct mrf_ep *ep)
 	mrf_list_init(&ep->starved);
 	mrf_list_init(&ep->watching);
 	mrf_list_init(&ep->gathered);
+	mrf_list_init(&ep->woken);
 	mrf_idmap_init(&ep->conns);
 	mrf_idmap_init(&ep->bulks);
 	mrf_idmap_init(&ep->tickets);
@@ -64,6 +65,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, enum mrf_conn_kind ki
 	mrf_list_init(&peer->starved);
 	mrf_list_init(&peer->watching);
 	mrf_list_init(&peer->gathered);
+	mrf_list_init(&peer->woken);
 	mrf_list_init(&peer->dial.waits);
 	mrf_idmap_init(&peer->known.remotes);
 	mrf_list_add_tail(&peer->node, &ep->all_peers);
@@ -78,6 +80,7 @@ void mrf_peers_free_locked(struct mrf_peer *peer)
 	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->watching);
 	mrf_list_del(&peer->gathered);
+	mrf_list_del(&peer->woken);
 	mrf_list_del(&peer->chores.of_ep);
 	mrf_list_del(&peer->node);
 	mrf_reverse_forget_peer_locked(peer);

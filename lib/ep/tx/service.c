@@ -30,6 +30,7 @@
 #include "ep/tx/fail.h"
 #include "ep/tx/lift.h"
 #include "ep/tx/offer_op.h"
+#include "ep/tx/order.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/peers.h"
@@ -175,9 +176,10 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 		take_down_locked(peer);
 	if (peer->state == MRF_PEER_READY && peer->kind == MRF_CONN_LINE)
 		mrf_offer_serve_locked(peer);
-	if (peer->gone && !mrf_peer_has_work(peer) && mrf_list_empty(&peer->undelivered) &&
-	    mrf_list_empty(&peer->chores.list) && !peer->chores.busy && !peer->chores.unprepared &&
-	    !peer->lifted && (!peer->conn || peer->conn->head == peer->conn->tail)) {
+	if (peer->gone && !mrf_peer_has_work(peer) && mrf_list_empty(&peer->queue) &&
+	    mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->chores.list) &&
+	    !peer->chores.busy && !peer->chores.unprepared && !peer->lifted &&
+	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
 		if (peer->conn) {
 			mrf_bulk_end_locked(peer->conn);
 			mrf_conn_destroy_locked(peer->conn);
@@ -465,6 +467,7 @@ bool mrf_service_abandon_locked(struct mrf_peer *peer)
 	/* Nobody else works on the endpoint any more. */
 	while ((op = next_op_locked(peer))) {
 		op->out = 0; /* what was out went with the connection */
+		mrf_order_part_locked(op);
 		mrf_lock_release(&ep->lock);
 		mrf_chores_free(ep, op);
 		mrf_lock_take(&ep->lock);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "ep/model/account.h"
 #include "ep/tx/chores.h"
+#include "ep/tx/order.h"
 #include "ep/tx/settle.h"
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -73,6 +74,7 @@ void mrf_settle_fail_locked(struct mrf_op *op, const struct mrf_why *why)
 {
 	mrf_lock_held(&op->peer->ep->lock);
 	if (!op->failed) {
+		mrf_order_part_locked(op);
 		op->broken.disowned = mrf_account_disown_locked(op);
 		op->doubt = MRF_WC_OK;
 		if (op->queued)

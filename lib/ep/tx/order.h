@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Order between the two connections to one address, that for accesses and that for messages: fences.
+ *
+ * A fenced operation starts when all that were started with its peer before it have ended, and so do
+ * those that are started after it. Those of its own connection are ahead of it and behind it in one
+ * queue. For the others there is a *mark* in the queue of the other connection, an operation of no
+ * bytes that nobody hears of: what is behind it there waits as long as it stands. The fenced
+ * operation and its mark are mates. When each has come to the front of its queue, and nothing of
+ * what was ahead of it is out any more, the mark goes and both queues go on.
+ *
+ * There is no mark if there is nothing to wait for. A mark needs no connection, and none is made for
+ * it. With ep->lock held.
+ */
+#ifndef MRF_EP_TX_ORDER_H
+#define MRF_EP_TX_ORDER_H
+
+#include "ep/model/peer.h"
+
+/* Finds out whether op, which is about to be queued, needs a mark, and for which peer: NULL, none.
+ * As mrf_peers_get_locked. */
+int mrf_order_needs_locked(struct mrf_peer *peer, const struct mrf_op *op, struct mrf_peer **other);
+/* op has been queued; mark, a new operation, becomes its mark in the queue of other. */
+void mrf_order_mark_locked(struct mrf_peer *other, struct mrf_op *mark, struct mrf_op *op);
+/*
+ * Has op, which has op->fence and is the first of the peer that is not wholly posted, to wait? If it
+ * has not, and had a mate, the mate's peer is in ep->woken; a mark ends when it is settled.
+ */
+bool mrf_order_holds_locked(struct mrf_peer *peer, struct mrf_op *op);
+/* op fails, or goes with its endpoint, and may have a mate: which is on its own from now on. */
+void mrf_order_part_locked(struct mrf_op *op);
+
+#endif

@@ -22,7 +22,7 @@ struct rig_control control;
 static void __attribute__((constructor)) with_devices(void)
 {
 	env_own.hmem = true;
-	func_caps = FI_ATOMIC;
+	func_caps |= FI_ATOMIC;
 }
 
 void device_cases(const char *name, const char *file, void (*run)(struct env *))
@@ -102,7 +102,9 @@ void dev_open(struct fab *f, struct dev *d, enum rt_kind kind, size_t size, uint
 	d->b.want = malloc(size);
 	must(d->b.want, "no memory");
 	dev_fill(d, seed);
-	must_ok(dev_reg(f, d->b.mem, size, FI_READ | FI_WRITE, 0, &d->b.mr));
+	must_ok(dev_reg(f, d->b.mem, size,
+			FI_READ | FI_WRITE | (func_caps & FI_MSG ? FI_SEND | FI_RECV : 0), 0,
+			&d->b.mr));
 	d->b.desc = fi_mr_desc(d->b.mr);
 	must(d->b.desc, "fi_mr_desc of a region of device memory is NULL");
 }

@@ -134,7 +134,8 @@ EXTRA_tests_func_late_DEPENDENCIES = $(runtime_stand_ins)
 tests_func_hammer_SOURCES = tests/func/hammer.c tests/func/hammer.h tests/func/hammer_owner.c tests/func/hammer_local.c \
 	tests/func/hammer_peer.c tests/func/fab.c tests/func/buf.c
 tests_func_hammer_LDADD = libmrfab.la -lpthread
-func_programs += tests/func/f_device tests/func/f_device_fail tests/func/f_device_far
+func_programs += tests/func/f_device tests/func/f_device_fail tests/func/f_device_far \
+	tests/func/f_device_msg
 func_device = tests/func/device.c tests/func/device.h $(func_harness)
 tests_func_f_device_SOURCES = tests/func/f_device.c $(func_device)
 tests_func_f_device_LDADD = $(func_libs)
@@ -142,6 +143,9 @@ EXTRA_tests_func_f_device_DEPENDENCIES = $(runtime_stand_ins)
 tests_func_f_device_far_SOURCES = tests/func/f_device_far.c $(func_device)
 tests_func_f_device_far_LDADD = $(func_libs)
 EXTRA_tests_func_f_device_far_DEPENDENCIES = $(runtime_stand_ins)
+tests_func_f_device_msg_SOURCES = tests/func/f_device_msg.c $(func_device)
+tests_func_f_device_msg_LDADD = $(func_libs)
+EXTRA_tests_func_f_device_msg_DEPENDENCIES = $(runtime_stand_ins)
 tests_func_f_device_fail_SOURCES = tests/func/f_device_fail.c $(func_device)
 tests_func_f_device_fail_LDADD = $(func_libs)
 EXTRA_tests_func_f_device_fail_DEPENDENCIES = $(runtime_stand_ins)

@@ -37,7 +37,7 @@ static void pass(void)
 		usleep(200);
 }
 
-static void hold(unsigned nth)
+static inline void hold(unsigned nth)
 {
 	atomic_store(&copies, 0);
 	atomic_store(&inside, false);
@@ -45,7 +45,7 @@ static void hold(unsigned nth)
 	atomic_store(&hold_nth, nth);
 }
 
-static void let_go(void)
+static inline void let_go(void)
 {
 	atomic_store(&may_go, true);
 }

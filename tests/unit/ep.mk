@@ -83,6 +83,7 @@ unit_programs += \
 	tests/unit/t_staged \
 	tests/unit/t_msg_device \
 	tests/unit/t_msg_device_ends \
+	tests/unit/t_msg_device_faults \
 	tests/unit/t_far_device \
 	tests/unit/t_account \
 	tests/unit/t_ring \
@@ -244,6 +245,14 @@ tests_unit_t_msg_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_msg_device_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=mrf_mr_device_get,--wrap=mrf_mr_device_put
 EXTRA_tests_unit_t_msg_device_DEPENDENCIES = $(runtime_stand_ins)
+tests_unit_t_msg_device_faults_SOURCES = tests/unit/t_msg_device_faults.c tests/unit/fail_walk.h \
+	tests/unit/every.h tests/unit/fail_once.h \
+	$(msg_device) $(EP_FIXTURE) $(runtime_rig)
+tests_unit_t_msg_device_faults_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_msg_device_faults_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_msg_device_faults_LDFLAGS = $(FAIL_ONCE_WRAP) \
+	-Wl,--wrap=mrf_mr_device_get,--wrap=mrf_mr_device_put
+EXTRA_tests_unit_t_msg_device_faults_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_msg_device_ends_SOURCES = tests/unit/t_msg_device_ends.c $(msg_device) $(EP_FIXTURE) \
 	$(runtime_rig)
 tests_unit_t_msg_device_ends_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)

@@ -122,12 +122,12 @@ static void close_ends(void)
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-static inline ssize_t send_at(size_t at, size_t len)
+static ssize_t send_at(size_t at, size_t len)
 {
 	return fi_send(p.a.ep, out.mem + at, len, desc_of(&out), p.to, out.mem + at);
 }
 
-static inline ssize_t recv_at(size_t at, size_t len)
+static ssize_t recv_at(size_t at, size_t len)
 {
 	return fi_recv(p.b.ep, in.mem + at, len, desc_of(&in), FI_ADDR_UNSPEC, in.mem + at);
 }

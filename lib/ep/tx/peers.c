@@ -7,7 +7,6 @@
 #include "ep/msg/reverse.h"
 #include "ep/resolve/remote.h"
 #include "ep/tx/chores.h"
-#include "ep/tx/lift.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/permits.h"
 
@@ -87,7 +86,6 @@ void mrf_peers_free_locked(struct mrf_peer *peer)
 	if (peer->kind == MRF_CONN_LINE)
 		mrf_idmap_remove(&peer->ep->tickets, peer->target.ticket);
 	mrf_remote_fini_locked(peer);
-	mrf_lift_free_locked(peer);
 	free(peer);
 }
 

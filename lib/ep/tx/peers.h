@@ -14,6 +14,7 @@ int mrf_peers_get_locked(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t f
 			 struct mrf_peer **peer);
 /* Logs that the endpoint's address vector does not have this address: -FI_EADDRNOTAVAIL. */
 int mrf_peers_unknown(fi_addr_t fi_addr);
+/* Without memory of mrf_lift (tx/lift.h), which the caller has freed. */
 void mrf_peers_free_locked(struct mrf_peer *peer);
 /*
  * Was the peer's address removed? If so, marks the peer gone, so that the address does

@@ -184,6 +184,7 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 			mrf_bulk_end_locked(peer->conn);
 			mrf_conn_destroy_locked(peer->conn);
 		}
+		mrf_lift_free_locked(peer);
 		mrf_peers_free_locked(peer);
 		return;
 	}
@@ -472,6 +473,7 @@ bool mrf_service_abandon_locked(struct mrf_peer *peer)
 		mrf_chores_free(ep, op);
 		mrf_lock_take(&ep->lock);
 	}
+	mrf_lift_free_locked(peer);
 	mrf_peers_free_locked(peer);
 	return true;
 }

@@ -29,6 +29,7 @@ dist_man_MANS = \
 	docs/man/mrfab_demo.1 \
 	docs/man/mrfab_info.1 \
 	docs/man/mrfab_messages.7 \
+	docs/man/mrfab_profiles.7 \
 	docs/man/mrfab_run.1 \
 	docs/man/mrfab_with_rxe.1
 

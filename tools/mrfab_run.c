@@ -14,7 +14,9 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+#include "base/names.h"
 #include "contract/mr_offer.h"
+#include "contract/profile.h"
 #include "run_watch.h"
 
 #define MODULE "libmrfab-fi.so"
@@ -23,7 +25,7 @@
 #define NOT_FOUND 127
 
 struct options {
-	const char *mode;
+	const char *mode, *profile;
 	const char *strict;
 	const char *log;
 	const char *runtime;
@@ -31,9 +33,19 @@ struct options {
 	struct run_watch watch;
 };
 
-enum { OPT_MODE = 256, OPT_STRICT, OPT_LOG, OPT_RUNTIME, OPT_EXPLAIN, OPT_FAIL_ON, OPT_LOG_FILE };
+enum {
+	OPT_MODE = 256,
+	OPT_PROFILE,
+	OPT_STRICT,
+	OPT_LOG,
+	OPT_RUNTIME,
+	OPT_EXPLAIN,
+	OPT_FAIL_ON,
+	OPT_LOG_FILE
+};
 
 static const struct option long_options[] = { { "mode", required_argument, NULL, OPT_MODE },
+					      { "profile", required_argument, NULL, OPT_PROFILE },
 					      { "strict", required_argument, NULL, OPT_STRICT },
 					      { "log", required_argument, NULL, OPT_LOG },
 					      { "runtime", required_argument, NULL, OPT_RUNTIME },
@@ -52,6 +64,9 @@ static const char usage_text[] =
 	"                       then in force, such as RAW+ENDPOINT (FI_MRFAB_MR_MODE);\n"
 	"                       0: no modes, for example for a program that offers\n"
 	"                       FI_MR_LOCAL but passes no descriptors\n"
+	"      --profile=NAME   the provider whose contract for registrations is in force,\n"
+	"                       such as verbs, efa or cxi-client (FI_MRFAB_PROFILE); list:\n"
+	"                       print them all\n"
 	"      --strict=on|off  enforce rules that other providers do not enforce, or only\n"
 	"                       warn about them (FI_MRFAB_STRICT)\n"
 	"      --log=LEVEL      what to log: none, warn, trace, info or debug\n"
@@ -109,6 +124,32 @@ static const char *checked_mode(const char *value)
 	exit(FAILED);
 }
 
+static _Noreturn void list_profiles(void)
+{
+	const struct mrf_profile *profile;
+	char modes[160];
+	uint64_t bits;
+	size_t i;
+
+	for (i = 0; (profile = mrf_profile_at(i)); i++) {
+		bits = profile->table & MRF_MR_REQUIRABLE;
+		printf("%-11s %s\n            %s\n", profile->name, profile->what,
+		       bits ? mrf_names_bits(&mrf_names_mr_mode, bits, modes, sizeof(modes))
+			    : "no modes");
+	}
+	exit(0);
+}
+
+static const char *checked_profile(const char *value)
+{
+	if (!strcmp(value, "list"))
+		list_profiles();
+	if (mrf_profile_find(value))
+		return value;
+	complain("--profile=%s: there is no such profile: --profile=list prints them all", value);
+	exit(FAILED);
+}
+
 static void parse_kinds(struct run_watch *watch, const char *kinds)
 {
 	const char *k;
@@ -132,6 +173,9 @@ static void parse_option(struct options *opt, int c, const char *arg)
 	switch (c) {
 	case OPT_MODE:
 		opt->mode = checked_mode(arg);
+		return;
+	case OPT_PROFILE:
+		opt->profile = checked_profile(arg);
 		return;
 	case OPT_STRICT:
 		opt->strict = one_of("--strict", arg, switches, "on or off");
@@ -345,6 +389,8 @@ static void set_all(const struct options *opt, const char *program, const char *
 	set("FI_PROVIDER_PATH", folder);
 	if (opt->mode)
 		set("FI_MRFAB_MR_MODE", opt->mode);
+	if (opt->profile)
+		set("FI_MRFAB_PROFILE", opt->profile);
 	if (opt->strict)
 		set("FI_MRFAB_STRICT", opt->strict);
 	if (opt->runtime)

@@ -85,6 +85,11 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				"joined by + as in LOCAL+PROV_KEY, or a number (default: "
 				"nothing is required)",
 				0, 0, 0 },
+	[MRF_PARAM_PROFILE] = { "FI_MRFAB_PROFILE", FI_PARAM_STRING,
+				"mrfab: The provider whose contract for registrations is in "
+				"force, such as verbs, efa or cxi-client; mrfab_run "
+				"--profile=list has all (default: none)",
+				0, 0, 0 },
 	[MRF_PARAM_MONITOR] = { "FI_MR_CACHE_MONITOR", FI_PARAM_STRING,
 				"How changes to memory that is not pinned for good are "
 				"noticed: userfaultfd, memhooks (intercepted calls) or "
@@ -130,7 +135,7 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 /* Read at each use, so that a program can try one value after another. */
 static bool is_live(enum mrf_param which)
 {
-	return which == MRF_PARAM_MR_MODE;
+	return which == MRF_PARAM_MR_MODE || which == MRF_PARAM_PROFILE;
 }
 
 /* The values of the others in the environment. Written once (or by a test). */

@@ -2,8 +2,8 @@
 /*
  * The library's own environment variables: rows of one table in env.c (name, type,
  * default, help), so that the parser, fi_getparams and the manual always agree. They are
- * read once, at first use, except FI_MRFAB_MR_MODE, which a program may change from one
- * fi_getinfo to the next. Nothing here logs, because the log itself reads variables for
+ * read once, at first use, except FI_MRFAB_MR_MODE and FI_MRFAB_PROFILE, which a program may change
+ * from one fi_getinfo to the next. Nothing here logs, because the log itself reads variables for
  * its first line; code that can log reads numbers with mrf_param_int and its like
  * (base/param.h).
  * Thread-safe as far as the environment is.
@@ -27,6 +27,7 @@ enum mrf_param {
 	MRF_PARAM_INBOUND,	    /* FI_MRFAB_INBOUND: connections from peers, per domain */
 	MRF_PARAM_ANSWER_TIMEOUT,   /* FI_MRFAB_ANSWER_TIMEOUT: ms for the peer's agent */
 	MRF_PARAM_MR_MODE,	    /* FI_MRFAB_MR_MODE: required bits; read at each use */
+	MRF_PARAM_PROFILE,	    /* FI_MRFAB_PROFILE: whose contract; likewise */
 	MRF_PARAM_MONITOR,	    /* FI_MR_CACHE_MONITOR: userfaultfd, memhooks, disabled */
 	MRF_PARAM_BOUNCE_MAX,	    /* FI_MRFAB_BOUNCE_MAX: bytes that are copied, not registered */
 	MRF_PARAM_CACHE_SIZE,	    /* FI_MR_CACHE_MAX_SIZE: bytes; SIZE_MAX: unlimited */
@@ -54,8 +55,8 @@ struct mrf_env_row {
 const struct mrf_env_row *mrf_env_row(enum mrf_param which);
 
 /*
- * Value of a text variable, or NULL when unset. For FI_MRFAB_MR_MODE it is the present
- * value, which belongs to the environment.
+ * Value of a text variable, or NULL when unset. For FI_MRFAB_MR_MODE and FI_MRFAB_PROFILE it is the
+ * present value, which belongs to the environment.
  */
 const char *mrf_env_str(enum mrf_param which);
 

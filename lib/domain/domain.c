@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 #include "auth/auth.h"
 #include "base/compiler.h"
+#include "base/env.h"
 #include "base/errtext.h"
 #include "base/log.h"
 #include "contract/mr_mode.h"
@@ -13,6 +14,7 @@
 #include "domain/domain.h"
 #include "domain/domain_int.h"
 #include "mr/mr_calls.h"
+#include "mr/profiled.h"
 #include "verbs/vnode.h"
 
 static struct mrf_domain *from_fid(const struct fid *fid)
@@ -64,15 +66,18 @@ static int domain_close(struct fid *fid)
 
 static int domain_control(struct fid *fid, int command, void *arg)
 {
-	int ret = mrf_obj_check(&from_fid(fid)->obj, "fi_control");
+	struct mrf_domain *domain = from_fid(fid);
+	int ret = mrf_obj_check(&domain->obj, "fi_control");
 
 	if (ret)
 		return ret;
 	switch (command) {
 	case FI_MAP_RAW_MR:
-		return mrf_mr_map_raw(mrf_domain_mr_space(fid), arg);
+		ret = mrf_mr_profiled_call(&domain->space, MRF_PROFILE_MAP_RAW);
+		return ret ? ret : mrf_mr_map_raw(mrf_domain_mr_space(fid), arg);
 	case FI_UNMAP_KEY:
-		return mrf_mr_unmap_key(mrf_domain_mr_space(fid), arg);
+		ret = mrf_mr_profiled_call(&domain->space, MRF_PROFILE_MAP_RAW);
+		return ret ? ret : mrf_mr_unmap_key(mrf_domain_mr_space(fid), arg);
 	case FI_QUEUE_WORK:
 	case FI_CANCEL_WORK:
 	case FI_FLUSH_WORK:
@@ -139,6 +144,18 @@ static int open_device(struct mrf_domain *domain, const char *name)
 			 name, addr, mrf_vdev_name(domain->vdev));
 	mrf_vdev_close(domain->vdev);
 	return ret;
+}
+
+/* As fi_getinfo has found it, unless the program has changed its environment since. */
+static int take_profile(struct mrf_domain *domain)
+{
+	const char *name = mrf_env_str(MRF_PARAM_PROFILE);
+
+	domain->space.profile = name ? mrf_profile_find(name) : NULL;
+	if (!name || domain->space.profile)
+		return 0;
+	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2164,
+			  "fi_domain: FI_MRFAB_PROFILE=\"%.64s\": there is no such profile", name);
 }
 
 static int open_space(struct mrf_domain *domain, const struct fi_info *info)
@@ -218,7 +235,9 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info, struc
 	if (!domain)
 		return mrf_refuse(FI_ENOMEM, FI_LOG_DOMAIN, 2152,
 				  "fi_domain: there is no memory for the domain");
-	ret = take_domain_key(domain, info->domain_attr);
+	ret = take_profile(domain);
+	if (!ret)
+		ret = take_domain_key(domain, info->domain_attr);
 	if (!ret)
 		ret = mrf_domain_address(info, &domain->addr);
 	if (ret)

@@ -12,6 +12,7 @@
 #include "contract/limits.h"
 #include "domain/domain.h"
 #include "domain/domain_int.h"
+#include "mr/profiled.h"
 #include "mr/worker.h"
 #include "obj/cntr.h"
 #include "obj/cq.h"
@@ -168,11 +169,16 @@ static int refuse_kind(const struct fid *fid, const struct fid *bfid)
 static int check_queue(const struct mrf_domain *domain, const struct fid *bfid, uint64_t flags,
 		       struct mrf_eq *eq)
 {
+	int ret;
+
 	if (!eq)
 		return refuse_kind(&domain->fid.fid, bfid);
 	if (flags & ~FI_REG_MR)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_DOMAIN, 2142,
 				  "fi_domain_bind: flags must be 0 or FI_REG_MR, not %#lx", flags);
+	ret = flags ? mrf_mr_profiled_call(&domain->space, MRF_PROFILE_REG_MR) : 0;
+	if (ret)
+		return ret;
 	if (mrf_eq_obj(eq)->parent.target != &domain->fabric->obj)
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2161,
 				  "fi_domain_bind(domain %p, event queue %p): the event "

@@ -85,9 +85,10 @@ static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_att
  * A requirement that may be relaxed is answered as asked; progress is automatic
  * nevertheless.
  */
-static void make_domain(struct fi_domain_attr *domain, const struct fi_domain_attr *hint)
+static void make_domain(struct fi_domain_attr *domain, const struct mrf_info_query *query,
+			const struct fi_domain_attr *hint)
 {
-	*domain = mrf_info_offer.domain;
+	*domain = query->attrs.domain;
 	domain->threading = FI_THREAD_SAFE;
 	domain->control_progress = domain->data_progress = FI_PROGRESS_AUTO;
 	domain->av_type = FI_AV_UNSPEC;
@@ -173,19 +174,15 @@ static int mr_mode_for(const struct mrf_info_query *query, const struct fid_doma
 	return (int)mrf_info_mode_answer(query);
 }
 
-/* Where raw keys are in force, the application needs room for the longest of them. */
-static size_t key_size_for(uint64_t mr_mode)
-{
-	return mr_mode & FI_MR_RAW ? MRF_RAWKEY_MAX : MRF_LIMIT_KEY_SIZE;
-}
-
 static void make_mr(struct fi_info *info, const struct mrf_info_query *query)
 {
 	struct fi_domain_attr *attr = info->domain_attr;
 
 	info->mode = mrf_mr_mode_answer_flag(query->offer.table, &query->mr);
 	attr->mr_mode = mr_mode_for(query, attr->domain);
-	attr->mr_key_size = key_size_for((uint64_t)attr->mr_mode);
+	/* The application needs room for the longest raw key. */
+	if (attr->mr_mode & FI_MR_RAW)
+		attr->mr_key_size = MRF_RAWKEY_MAX;
 }
 
 static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
@@ -202,7 +199,7 @@ static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 	info->ep_attr->auth_key_size = 0;
 	if (hints && hints->ep_attr && hints->ep_attr->mem_tag_format)
 		info->ep_attr->mem_tag_format = hints->ep_attr->mem_tag_format;
-	make_domain(info->domain_attr, hints ? hints->domain_attr : NULL);
+	make_domain(info->domain_attr, query, hints ? hints->domain_attr : NULL);
 	info->domain_attr->caps = info->caps & MRF_CAPS_SECONDARY;
 	make_mr(info, query);
 	if (hints && hints->fabric_attr)

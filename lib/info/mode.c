@@ -30,12 +30,43 @@ static void set_ask(struct mrf_info_query *query)
 	ask->mr_mode = (uint32_t)hints->domain_attr->mr_mode;
 }
 
-int mrf_info_mode_set(struct mrf_info_query *query)
+/* What is offered of a domain is the profile's. */
+static void take_profile_attrs(struct fi_domain_attr *domain, const struct mrf_profile *profile)
+{
+	domain->mr_key_size = profile->key_size;
+	domain->mr_iov_limit = profile->iov_limit;
+	if (profile->mr_cnt)
+		domain->mr_cnt = profile->mr_cnt;
+}
+
+static int set_profile(struct mrf_info_query *query, const char *name)
+{
+	const char *mode = mrf_env_str(MRF_PARAM_MR_MODE);
+
+	if (mode)
+		return mrf_refuse(
+			FI_ENODATA, FI_LOG_FABRIC, 1036,
+			"FI_MRFAB_PROFILE=%.64s and FI_MRFAB_MR_MODE=%.64s are both set: a "
+			"profile has its own modes, so unset one of the two",
+			name, mode);
+	query->profile = mrf_profile_find(name);
+	if (!query->profile)
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1035,
+				  "FI_MRFAB_PROFILE=\"%.64s\": there is no such profile: "
+				  "mrfab_run --profile=list shows those that there are",
+				  name);
+	query->variable = "FI_MRFAB_PROFILE";
+	query->required = name;
+	query->offer = mrf_profile_offer(query->profile);
+	take_profile_attrs(&query->attrs.domain, query->profile);
+	return 0;
+}
+
+static int set_modes(struct mrf_info_query *query)
 {
 	char why[MRF_INFO_WHY];
 
-	set_ask(query);
-	query->offer = mrf_mr_offer_default;
+	query->variable = "FI_MRFAB_MR_MODE";
 	query->required = mrf_env_str(MRF_PARAM_MR_MODE);
 	/*
 	 * The default is not used instead: a test that was to run in one mode must not
@@ -48,9 +79,21 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 			"FI_MRFAB_MR_MODE=\"%.128s\": %s; the value must be names such as "
 			"LOCAL+PROV_KEY, or a number",
 			query->required, why);
-	if (query->mr.caps & FI_HMEM)
-		mrf_mr_offer_need_hmem(&query->offer);
 	return 0;
+}
+
+int mrf_info_mode_set(struct mrf_info_query *query)
+{
+	const char *profile = mrf_env_str(MRF_PARAM_PROFILE);
+	int ret;
+
+	set_ask(query);
+	query->offer = mrf_mr_offer_default;
+	query->attrs = mrf_info_offer;
+	ret = profile ? set_profile(query, profile) : set_modes(query);
+	if (!ret && query->mr.caps & FI_HMEM)
+		mrf_mr_offer_need_hmem(&query->offer);
+	return ret;
 }
 
 /* --- check ---------------------------------------------------------------------- */
@@ -66,7 +109,7 @@ static bool lacks_hmem(enum mrf_mr_mode_verdict verdict)
 	       verdict == MRF_MR_HMEM_TOO_OLD;
 }
 
-/* These would be refused without FI_MRFAB_MR_MODE as well. */
+/* These would be refused without the variable as well. */
 static bool breaks_rule(enum mrf_mr_mode_verdict verdict, uint64_t missing)
 {
 	if (lacks_hmem(verdict))
@@ -96,8 +139,8 @@ static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verd
 	if (breaks_rule(verdict, missing))
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, code, "%s", line);
 	mode_text(missing, "", missing_text, sizeof(missing_text));
-	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1032,
-			  "%s; FI_MRFAB_MR_MODE=%.128s requires %s%s%s", line, query->required,
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1032, "%s; %s=%.128s requires %s%s%s", line,
+			  query->variable, query->required,
 			  mode_text(needed, "no bit at all", needed_text, sizeof(needed_text)),
 			  missing ? "; missing: " : "", missing ? missing_text : "");
 }
@@ -128,9 +171,9 @@ void mrf_info_mode_tell(const struct mrf_info_query *query)
 			 "domain will run without any registration mode");
 	if (query->mr.hints && mrf_info_mode_withheld(query))
 		mrf_warn(FI_LOG_FABRIC, 1034,
-			 "hints without domain_attr do not offer what FI_MRFAB_MR_MODE=%.128s "
+			 "hints without domain_attr do not offer what %s=%.128s "
 			 "requires of targets: the answer is without remote access%s%s",
-			 query->required, caps ? ", and without " : "",
+			 query->variable, query->required, caps ? ", and without " : "",
 			 caps ? mrf_names_bits(&mrf_names_caps, caps, names, sizeof(names)) : "");
 }
 

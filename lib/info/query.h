@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <rdma/fabric.h>
 #include "contract/mr_offer.h"
+#include "contract/profile.h"
+#include "info/offer.h"
 #include "base/addr.h"
 #include "verbs/vnl_path.h"
 
@@ -33,7 +35,10 @@ struct mrf_info_query {
 	const struct fi_info *hints; /* or NULL */
 	struct mrf_mr_mode_hints mr;
 	struct mrf_mr_offer offer;
-	const char *required; /* FI_MRFAB_MR_MODE, owned by the environment, or NULL */
+	/* FI_MRFAB_MR_MODE or FI_MRFAB_PROFILE, and its value, owned by the environment; or NULL */
+	const char *variable, *required;
+	const struct mrf_profile *profile; /* or NULL */
+	struct mrf_info_offer attrs;	   /* what is offered, the profile's limits among it */
 	struct mrf_info_addrs src;
 	struct mrf_info_addrs dest;
 };
@@ -68,8 +73,8 @@ bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_pat
 /* --- mr_mode, from the hints and FI_MRFAB_MR_MODE: mode.c ------------------------- */
 
 /*
- * Sets mr, offer and required from the hints and the present environment. -FI_ENODATA
- * (logged): FI_MRFAB_MR_MODE makes no sense.
+ * Sets mr, offer, attrs, profile and required from the hints and the present environment. -FI_ENODATA
+ * (logged): FI_MRFAB_MR_MODE or FI_MRFAB_PROFILE makes no sense.
  */
 int mrf_info_mode_set(struct mrf_info_query *query);
 /* Is the mr_mode in the hints sufficient? 0, or -FI_ENODATA and a logged line. */

@@ -7,6 +7,7 @@
 #include "mr/class.h"
 #include "mr/event.h"
 #include "mr/face.h"
+#include "mr/profiled.h"
 #include "mr/region.h"
 #include "mr/space.h"
 #include "mr/region_state.h"
@@ -285,7 +286,8 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	int ret = mrf_mr_check(mrf_mr_from_fid(fid), "fi_mr_bind");
+	struct mrf_mr *mr = mrf_mr_from_fid(fid);
+	int ret = mrf_mr_check(mr, "fi_mr_bind");
 
 	if (ret)
 		return ret;
@@ -294,9 +296,11 @@ int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 				  "fi_mr_bind: bfid must be a counter or an endpoint, not NULL");
 	switch (bfid->fclass) {
 	case FI_CLASS_EP:
-		return bind_endpoint(mrf_mr_from_fid(fid), bfid, flags);
+		ret = mrf_mr_profiled_call(mr->space, MRF_PROFILE_BIND_EP);
+		return ret ? ret : bind_endpoint(mr, bfid, flags);
 	case FI_CLASS_CNTR:
-		return mrf_mr_bind_cntr(mrf_mr_from_fid(fid), bfid, flags);
+		ret = mrf_mr_profiled_call(mr->space, MRF_PROFILE_BIND_CNTR);
+		return ret ? ret : mrf_mr_bind_cntr(mr, bfid, flags);
 	default:
 		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3043,
 				  "fi_mr_bind(region %p, %s %p): only counters and endpoints "

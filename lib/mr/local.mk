@@ -46,6 +46,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/pins.h \
 	lib/mr/pool.c \
 	lib/mr/pool.h \
+	lib/mr/profiled.c \
+	lib/mr/profiled.h \
 	lib/mr/raw.c \
 	lib/mr/refresh.c \
 	lib/mr/region.c \

@@ -5,6 +5,7 @@
 #include "mr/bind.h"
 #include "mr/mr_calls.h"
 #include "mr/mr_ops.h"
+#include "mr/profiled.h"
 #include "mr/region.h"
 #include "mr/space.h"
 
@@ -19,11 +20,14 @@ static int mr_control(struct fid *fid, int command, void *arg)
 		return ret;
 	switch (command) {
 	case FI_GET_RAW_MR:
-		return mrf_mr_raw_attr(mr, arg);
+		ret = mrf_mr_profiled_call(mr->space, MRF_PROFILE_RAW_ATTR);
+		return ret ? ret : mrf_mr_raw_attr(mr, arg);
 	case FI_REFRESH:
-		return mrf_mr_refresh(mr, arg);
+		ret = mrf_mr_profiled_call(mr->space, MRF_PROFILE_REFRESH);
+		return ret ? ret : mrf_mr_refresh(mr, arg);
 	case FI_ENABLE:
-		return mrf_mr_enable(mr);
+		ret = mrf_mr_profiled_call(mr->space, MRF_PROFILE_ENABLE);
+		return ret ? ret : mrf_mr_enable(mr);
 	default:
 		return mrf_no_control(fid, command, arg);
 	}

@@ -24,6 +24,7 @@
 #include "mr/key.h"
 #include "mr/pins.h"
 #include "mr/pool.h"
+#include "mr/profiled.h"
 #include "mr/region.h"
 #include "mr/mr_calls.h"
 #include "mr/seg.h"
@@ -255,6 +256,8 @@ static int check_request(struct mrf_mr_space *space, const struct fi_mr_attr *at
 	if (ret)
 		return ret;
 	ret = check_requested_key(space, attr);
+	if (!ret)
+		ret = mrf_mr_profiled_attr(space, attr);
 	if (ret)
 		return ret;
 	mrf_mr_access_warn(space, attr->access);

@@ -28,7 +28,7 @@ static int init_kind(struct mrf_mr_space *space)
 	bool allocated = space->mode & FI_MR_ALLOCATED;
 
 	space->events_all = space->has_events && !(space->mode & FI_MR_RMA_EVENT);
-	space->plain = allocated && !space->events_all &&
+	space->plain = allocated && !space->events_all && !space->profile &&
 		       !(space->mode & (FI_MR_MMU_NOTIFY | FI_MR_ENDPOINT | FI_MR_HMEM));
 	/*
 	 * Opens the runtimes that the application has loaded, so that their memory is known

@@ -11,6 +11,7 @@
 #include "base/idmap.h"
 #include "base/list.h"
 #include "base/lock.h"
+#include "contract/profile.h"
 #include "obj/obj.h"
 #include "verbs/verbs.h"
 
@@ -39,6 +40,7 @@ struct mrf_mr_space {
 	uint64_t owner;	       /* from obj: the process that may use it; base/fork.h */
 	uint64_t id;	       /* random, never 0; marks the raw keys of this space */
 	uint64_t mode;	       /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
+	const struct mrf_profile *profile; /* whose contract is in force; NULL: the usual one */
 	bool atomics;	       /* the domain has FI_ATOMIC: remote write implies remote atomics */
 	unsigned write_rights; /* enum mrf_right bits that FI_REMOTE_WRITE implies */
 	bool plain;	       /* regions without flags are pinned and enabled from the start */
@@ -98,7 +100,7 @@ struct mrf_mr_space {
 };
 
 /*
- * obj (initialised), vdev, pd, auth, mode, atomics, api_version, max_mr and
+ * obj (initialised), vdev, pd, auth, mode, profile, atomics, api_version, max_mr and
  * has_events are set by the caller, and all other fields are 0. -FI_ENOMEM;
  * -FI_EIO and errno: there are no random bytes.
  */

@@ -12,8 +12,8 @@
  *	MPI 4.1's ob1 reads a long one to its end, past that of the buffer)
  * --control: all groups a second time, in which one byte of each message is changed before it is
  *	checked, and each group has to notice it
- * SET: modes, matching, unexpected, probes, errors, layouts, collectives (default: these), or
- *	threads, which needs MPI_THREAD_MULTIPLE
+ * SET: modes, matching, unexpected, probes, errors, layouts, collectives (default: these), flood (a
+ *	million unexpected messages each way), or threads, which needs MPI_THREAD_MULTIPLE
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -568,6 +568,34 @@ static void unexpected_messages(void)
 	group_ends("%d_unexpected_messages_are_received_in_reverse_order", count);
 	unexpected(50, 100000);
 	group_ends("unexpected_long_messages_are_received_in_reverse_order");
+}
+
+/* Bytes of memory that this process has used at the most. */
+static size_t most_memory(void)
+{
+	FILE *status = fopen("/proc/self/status", "r");
+	size_t kib = 0;
+	char line[256];
+
+	while (status && fgets(line, sizeof(line), status))
+		sscanf(line, "VmHWM: %zu", &kib);
+	if (status)
+		fclose(status);
+	return kib * KIB;
+}
+
+static void flood(void)
+{
+	int count = small ? 100000 : 1000000;
+	size_t before = most_memory(), each;
+
+	unexpected(count, 24);
+	each = (most_memory() - before) / (size_t)count;
+	printf("# %zu bytes of memory for each of %d unexpected messages\n", each, count);
+	/* Open MPI's request and this program's buffer among them, at both ends. */
+	if (each > 2 * KIB)
+		differs("%zu bytes of memory for each message", each);
+	group_ends("%d_unexpected_messages_are_received_in_reverse_order", count);
 }
 
 /* --- probes ---------------------------------------------------------------------------- */
@@ -1269,6 +1297,7 @@ static const struct set {
 	{ "modes", modes },
 	{ "matching", matching },
 	{ "unexpected", unexpected_messages },
+	{ "flood", flood },
 	{ "probes", probes },
 	{ "errors", errors },
 	{ "layouts", layouts },
@@ -1289,7 +1318,8 @@ static void sets_run(char **argv)
 	bool usual = none_is_named(argv);
 
 	for (int i = 0; i < LEN(sets); i++)
-		if (has_option(argv, sets[i].name) || (usual && sets[i].run != threads))
+		if (has_option(argv, sets[i].name) ||
+		    (usual && sets[i].run != threads && sets[i].run != flood))
 			sets[i].run();
 }
 

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "contract/profile.h"
+
+#include <strings.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "contract/limits.h"
+
+#define VAK (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
+#define LEGACY ((uint64_t)(FI_MR_BASIC | FI_MR_SCALABLE))
+#define EVERY_KEY UINT64_MAX
+
+/* Calls, in the order of enum mrf_profile_call. */
+#define CALLS(raw, map, cntr, ep, enable, refresh, reg_mr)                          \
+	{                                                                           \
+		[MRF_PROFILE_RAW_ATTR] = (raw), [MRF_PROFILE_MAP_RAW] = (map),      \
+		[MRF_PROFILE_BIND_CNTR] = (cntr), [MRF_PROFILE_BIND_EP] = (ep),     \
+		[MRF_PROFILE_ENABLE] = (enable), [MRF_PROFILE_REFRESH] = (refresh), \
+		[MRF_PROFILE_REG_MR] = (reg_mr),                                    \
+	}
+#define NO FI_ENOSYS
+#define NONE_OF_THEM CALLS(NO, NO, NO, NO, NO, NO, NO)
+#define ALL_OF_THEM CALLS(0, 0, 0, 0, 0, 0, 0)
+#define OF_CXI CALLS(FI_EINVAL, NO, 0, 0, 0, FI_EINVAL, 0)
+#define OF_GNI CALLS(FI_EOPNOTSUPP, FI_EOPNOTSUPP, NO, NO, FI_EOPNOTSUPP, 0, NO)
+
+/*
+ * As libfabric's releases 1.17 to 2.x have them. mr_iov_limit is this library's where the provider's is
+ * greater.
+ */
+static const struct mrf_profile profiles[] = {
+	{ "verbs", "verbs, InfiniBand and RoCE adapters", VAK | FI_MR_LOCAL | FI_MR_BASIC,
+	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM },
+	{ "verbs-rxm", "verbs;ofi_rxm, the same for FI_EP_RDM", VAK | FI_MR_LOCAL | FI_MR_BASIC,
+	  EVERY_KEY, 0, 4, 1, FI_EINVAL, NONE_OF_THEM },
+	{ "efa", "efa, adapters of Amazon's cloud", VAK | FI_MR_BASIC, EVERY_KEY, MRF_LIMIT_MR_CNT,
+	  4, 1, FI_EINVAL, NONE_OF_THEM },
+	{ "efa-direct", "the same, on the efa-direct fabric", VAK | FI_MR_LOCAL | FI_MR_BASIC,
+	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM },
+	{ "cxi-client", "cxi, Slingshot, with keys of the application",
+	  FI_MR_ENDPOINT | FI_MR_ALLOCATED, UINT32_MAX, 100, 4, 1, FI_ENOSYS, OF_CXI },
+	{ "cxi-prov", "cxi, with provider keys", FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
+	  EVERY_KEY, 100, 8, 1, FI_ENOSYS, OF_CXI },
+	{ "cxi-odp", "cxi, with provider keys and paging on demand",
+	  FI_MR_ENDPOINT | FI_MR_PROV_KEY, EVERY_KEY, 100, 8, 1, FI_ENOSYS, OF_CXI },
+	{ "ucx", "ucx, over UCP", VAK | FI_MR_RAW, EVERY_KEY, 65536, 8, 1, FI_EINVAL,
+	  CALLS(0, 0, NO, NO, NO, NO, NO) },
+	{ "mrail", "ofi_mrail, several rails", FI_MR_RAW, EVERY_KEY, 0, 8, 1, FI_EINVAL,
+	  CALLS(0, 0, NO, NO, FI_EINVAL, FI_EINVAL, NO) },
+	{ "tcp", "tcp", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL,
+	  CALLS(NO, NO, NO, NO, NO, NO, FI_EBADFLAGS) },
+	{ "sockets", "sockets, up to libfabric 1.22", LEGACY, EVERY_KEY, 65535, 8, 8, FI_EINVAL,
+	  CALLS(NO, NO, 0, FI_EINVAL, NO, NO, 0) },
+	{ "rxd", "udp;ofi_rxd", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL, NONE_OF_THEM },
+	{ "shm", "shm, processes on one host", LEGACY, EVERY_KEY, 0, 8, 4, FI_EINVAL,
+	  NONE_OF_THEM },
+	{ "shm-fast", "the same, where FI_MR_VIRT_ADDR is offered", FI_MR_VIRT_ADDR, EVERY_KEY, 0,
+	  8, 4, FI_EINVAL, NONE_OF_THEM },
+	{ "psm2", "psm2, Omni-Path", LEGACY, EVERY_KEY, 65535, 8, MRF_LIMIT_MR_IOV, FI_EINVAL,
+	  CALLS(0, 0, 0, 0, 0, 0, NO) },
+	{ "psm3", "psm3, Omni-Path and Ethernet", LEGACY, EVERY_KEY, 65535, 8, MRF_LIMIT_MR_IOV,
+	  FI_EINVAL, CALLS(0, 0, 0, 0, 0, 0, NO) },
+	{ "opx", "opx, Omni-Path", FI_MR_SCALABLE, UINT64_MAX - 1, 0, 8, 1, FI_EINVAL,
+	  CALLS(NO, NO, 0, NO, NO, NO, NO) },
+	{ "gni", "gni, Aries, up to libfabric 1.20", FI_MR_MMU_NOTIFY, EVERY_KEY, 65535, 8, 1,
+	  FI_EOPNOTSUPP, OF_GNI },
+	{ "gni-basic", "the same, where FI_MR_BASIC is offered", VAK | FI_MR_BASIC, EVERY_KEY,
+	  65535, 8, 1, FI_EOPNOTSUPP, OF_GNI },
+	{ "bgq", "bgq, Blue Gene/Q, up to libfabric 1.17", FI_MR_SCALABLE, UINT16_MAX, 65536, 2, 1,
+	  FI_EINVAL, CALLS(NO, NO, 0, NO, NO, NO, NO) },
+	{ "lpp", "lpp, PCIe switches", VAK | FI_MR_BASIC, EVERY_KEY, 256, 8, 1, FI_EINVAL,
+	  NONE_OF_THEM },
+	{ "rma-event", "none yet: a provider that asks for FI_MR_RMA_EVENT", FI_MR_RMA_EVENT,
+	  EVERY_KEY, 0, 8, MRF_LIMIT_MR_IOV, FI_EINVAL, ALL_OF_THEM },
+};
+
+const struct mrf_profile *mrf_profile_at(size_t i)
+{
+	return i < MRF_ARRAY_SIZE(profiles) ? &profiles[i] : NULL;
+}
+
+const struct mrf_profile *mrf_profile_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(profiles); i++) {
+		if (!strcasecmp(profiles[i].name, name))
+			return &profiles[i];
+	}
+	return NULL;
+}
+
+struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile)
+{
+	return (struct mrf_mr_offer){ .exact = true, .table = profile->table };
+}
+
+const char *mrf_profile_call_name(enum mrf_profile_call call)
+{
+	static const char *const names[MRF_PROFILE_CALLS] = {
+		[MRF_PROFILE_RAW_ATTR] = "fi_mr_raw_attr",
+		[MRF_PROFILE_MAP_RAW] = "fi_mr_map_raw",
+		[MRF_PROFILE_BIND_CNTR] = "fi_mr_bind of a counter",
+		[MRF_PROFILE_BIND_EP] = "fi_mr_bind of an endpoint",
+		[MRF_PROFILE_ENABLE] = "fi_mr_enable",
+		[MRF_PROFILE_REFRESH] = "fi_mr_refresh",
+		[MRF_PROFILE_REG_MR] = "fi_domain_bind with FI_REG_MR",
+	};
+
+	return names[call];
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Profiles: what other providers make of fi_mr(3). With FI_MRFAB_PROFILE the library keeps to the
+ * contract of one of them: the registration modes, the size of keys and how great an application's key
+ * may be, how many segments a region has, and which calls there are, with the error that the others
+ * return. What such a provider leaves unchecked is checked nevertheless.
+ *
+ * One table of constants. Pure; any thread.
+ */
+#ifndef MRF_CONTRACT_PROFILE_H
+#define MRF_CONTRACT_PROFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "contract/mr_offer.h"
+
+/* Calls that not every provider has. */
+enum mrf_profile_call {
+	MRF_PROFILE_RAW_ATTR,
+	MRF_PROFILE_MAP_RAW, /* and fi_mr_unmap_key */
+	MRF_PROFILE_BIND_CNTR,
+	MRF_PROFILE_BIND_EP,
+	MRF_PROFILE_ENABLE,
+	MRF_PROFILE_REFRESH,
+	MRF_PROFILE_REG_MR, /* fi_domain_bind of an event queue with FI_REG_MR */
+	MRF_PROFILE_CALLS
+};
+
+struct mrf_profile {
+	const char *name;  /* in FI_MRFAB_PROFILE */
+	const char *what;  /* whose contract it is */
+	uint64_t table;	   /* of modes: struct mrf_mr_offer.table */
+	uint64_t max_key;  /* an application's key is not greater */
+	size_t mr_cnt;	   /* 0: the provider does not say */
+	unsigned key_size; /* mr_key_size, if FI_MR_RAW is not in force */
+	unsigned iov_limit;
+	int iov_error; /* FI_E*, for more segments than iov_limit */
+	/* FI_E*, of the calls that it does not have; 0: it has it, or the mode decides that. */
+	int error[MRF_PROFILE_CALLS];
+};
+
+/* In the order in which they are listed. NULL: there is none with this number. */
+const struct mrf_profile *mrf_profile_at(size_t i);
+/* By its name, in any case. NULL: there is none. */
+const struct mrf_profile *mrf_profile_find(const char *name);
+/* What it requires of applications, and keeps in force. */
+struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile);
+/* The name of a call, as an application calls it. */
+const char *mrf_profile_call_name(enum mrf_profile_call call);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/log.h"
+#include "mr/access.h"
+#include "mr/profiled.h"
+#include "mr/region.h"
+
+int mrf_mr_profiled_call(const struct mrf_mr_space *space, enum mrf_profile_call call)
+{
+	const struct mrf_profile *profile = space->profile;
+
+	if (mrf_likely(!profile || !profile->error[call]))
+		return 0;
+	return mrf_refuse(profile->error[call], FI_LOG_MR, 3017,
+			  "%s: this call does not exist with FI_MRFAB_PROFILE=%s (%s)",
+			  mrf_profile_call_name(call), profile->name, profile->what);
+}
+
+static int check_segments(const struct mrf_profile *profile, const struct fi_mr_attr *attr)
+{
+	if (attr->iov_count <= profile->iov_limit)
+		return 0;
+	return mrf_refuse(profile->iov_error, FI_LOG_MR, 3027,
+			  "iov_count=%zu: mr_iov_limit is %u with FI_MRFAB_PROFILE=%s (%s)",
+			  attr->iov_count, profile->iov_limit, profile->name, profile->what);
+}
+
+int mrf_mr_profiled_attr(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
+{
+	const struct mrf_profile *profile = space->profile;
+	int ret;
+
+	if (mrf_likely(!profile))
+		return 0;
+	ret = check_segments(profile, attr);
+	if (ret || space->mode & FI_MR_PROV_KEY || !(attr->access & MRF_MR_REMOTE) ||
+	    attr->requested_key <= profile->max_key)
+		return ret;
+	return mrf_refuse(
+		FI_EKEYREJECTED, FI_LOG_MR, 3028,
+		"requested_key=%#lx: the greatest key is %#lx with FI_MRFAB_PROFILE=%s (%s)",
+		attr->requested_key, profile->max_key, profile->name, profile->what);
+}

@@ -155,6 +155,18 @@ static inline void want_sent(size_t at)
 	ck_assert_uint_eq(entry.flags, FI_MSG | FI_SEND);
 }
 
+/* How many messages p.b has for which there was no receive. */
+static inline unsigned unexpected(void)
+{
+	struct mrf_ep *ep = node_ep(&p.b);
+	unsigned n;
+
+	mrf_lock_take(&ep->lock);
+	n = ep->inbox->messages;
+	mrf_lock_release(&ep->lock);
+	return n;
+}
+
 static inline void erase(void)
 {
 	memset(got, 0, ROOM);

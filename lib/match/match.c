@@ -9,6 +9,8 @@
 _Static_assert(!offsetof(struct mrf_match_recv, item), "an item begins its structure");
 _Static_assert(!offsetof(struct mrf_match_msg, item), "an item begins its structure");
 
+#define ALL_BITS UINT64_MAX
+
 static struct mrf_match_msg *msg_of(struct mrf_queues_item *item)
 {
 	return mrf_container_of(item, struct mrf_match_msg, item);
@@ -28,7 +30,7 @@ static void init_recvs(struct mrf_match *match)
 	mrf_list_init(&match->all_recvs);
 	mrf_list_init(&match->rest);
 	for (i = 0; i < MRF_MATCH_FAMILIES; i++)
-		mrf_queues_init(&match->family[i].queues, &match->salt, true, true,
+		mrf_queues_init(&match->family[i].queues, &match->salt, ALL_BITS, ALL_BITS,
 				offsetof(struct mrf_match_recv, at));
 }
 
@@ -37,10 +39,11 @@ static void init_msgs(struct mrf_match *match)
 	const struct mrf_queues_salt *salt = &match->salt;
 
 	mrf_list_init(&match->all_msgs);
-	mrf_queues_init(&match->exact, salt, true, true, offsetof(struct mrf_match_msg, exact));
-	mrf_queues_init(&match->of_source, salt, true, false,
+	mrf_queues_init(&match->exact, salt, ALL_BITS, ALL_BITS,
+			offsetof(struct mrf_match_msg, exact));
+	mrf_queues_init(&match->of_source, salt, ALL_BITS, 0,
 			offsetof(struct mrf_match_msg, of_source));
-	mrf_queues_init(&match->of_tag, salt, false, true, offsetof(struct mrf_match_msg, of_tag));
+	mrf_queues_init(&match->of_tag, salt, 0, ALL_BITS, offsetof(struct mrf_match_msg, of_tag));
 }
 
 int mrf_match_init(struct mrf_match *match)
@@ -53,6 +56,13 @@ int mrf_match_init(struct mrf_match *match)
 	return 0;
 }
 
+static void drop_views(struct mrf_match *match)
+{
+	while (match->views)
+		mrf_queues_fini(&match->view[--match->views].queues);
+	match->walked = 0;
+}
+
 void mrf_match_fini(struct mrf_match *match)
 {
 	unsigned i;
@@ -63,6 +73,7 @@ void mrf_match_fini(struct mrf_match *match)
 	mrf_queues_fini(&match->exact);
 	mrf_queues_fini(&match->of_source);
 	mrf_queues_fini(&match->of_tag);
+	drop_views(match);
 }
 
 /* --- families of receives ----------------------------------------------------------- */
@@ -248,6 +259,78 @@ static void remove_from_source(struct mrf_match *match, struct mrf_match_msg *ms
 	mrf_queues_remove(&match->of_source, &msg->item);
 }
 
+/* --- views of the messages ----------------------------------------------------------------- */
+
+static bool is_in_view(const struct mrf_match_view *view, const struct mrf_match_msg *msg)
+{
+	return !view->directed || msg->item.source != MRF_MATCH_UNKNOWN;
+}
+
+static void add_to_views(struct mrf_match *match, struct mrf_match_msg *msg)
+{
+	struct mrf_match_view *view, *end = match->view + match->views;
+
+	for (view = match->view; view < end; view++) {
+		if (is_in_view(view, msg))
+			mrf_queues_add(&view->queues, &msg->item);
+	}
+}
+
+static void remove_from_views(struct mrf_match *match, struct mrf_match_msg *msg)
+{
+	struct mrf_match_view *view, *end = match->view + match->views;
+
+	for (view = match->view; view < end; view++) {
+		if (is_in_view(view, msg))
+			mrf_queues_remove(&view->queues, &msg->item);
+	}
+}
+
+static struct mrf_match_view *view_for(struct mrf_match *match, uint64_t ignore, bool directed)
+{
+	struct mrf_match_view *view, *end = match->view + match->views;
+
+	for (view = match->view; view < end; view++) {
+		if (view->ignore == ignore && view->directed == directed)
+			return view;
+	}
+	return NULL;
+}
+
+/* A free one, or the one that was used least recently. */
+static struct mrf_match_view *place_for_view(struct mrf_match *match)
+{
+	struct mrf_match_view *view, *end = match->view + MRF_MATCH_VIEWS, *old = match->view;
+
+	if (match->views < MRF_MATCH_VIEWS)
+		return &match->view[match->views++];
+	for (view = match->view; view < end; view++) {
+		if (view->used < old->used)
+			old = view;
+	}
+	mrf_queues_fini(&old->queues);
+	return old;
+}
+
+static void make_view(struct mrf_match *match, uint64_t ignore, bool directed)
+{
+	struct mrf_match_view *view = place_for_view(match);
+	size_t at = offsetof(struct mrf_match_msg, in_view) +
+		    (size_t)(view - match->view) * sizeof(struct mrf_queues_node);
+
+	*view = (struct mrf_match_view){ .ignore = ignore,
+					 .directed = directed,
+					 .used = match->serial };
+	mrf_queues_init(&view->queues, &match->salt, directed ? ALL_BITS : 0, ~ignore, at);
+	mrf_list_each (node, &match->all_msgs) {
+		if (is_in_view(view, msg_in_all(node)))
+			mrf_queues_add(&view->queues, &msg_in_all(node)->item);
+	}
+	match->walked = 0;
+}
+
+/* --- messages ------------------------------------------------------------------------------ */
+
 void mrf_match_keep(struct mrf_match *match, struct mrf_match_msg *msg, uint64_t source,
 		    uint64_t tag)
 {
@@ -256,6 +339,8 @@ void mrf_match_keep(struct mrf_match *match, struct mrf_match_msg *msg, uint64_t
 	msg->item.serial = match->serial++;
 	add_to_source(match, msg);
 	mrf_queues_add(&match->of_tag, &msg->item);
+	if (mrf_unlikely(match->views))
+		add_to_views(match, msg);
 	mrf_list_add_tail(&msg->all, &match->all_msgs);
 	match->msgs++;
 }
@@ -264,15 +349,21 @@ void mrf_match_take(struct mrf_match *match, struct mrf_match_msg *msg)
 {
 	remove_from_source(match, msg);
 	mrf_queues_remove(&match->of_tag, &msg->item);
+	if (mrf_unlikely(match->views))
+		remove_from_views(match, msg);
 	mrf_list_del(&msg->all);
 	match->msgs--;
+	if (mrf_unlikely(match->views && !match->msgs))
+		drop_views(match);
 }
 
 void mrf_match_relabel(struct mrf_match *match, struct mrf_match_msg *msg, uint64_t source)
 {
 	remove_from_source(match, msg);
+	remove_from_views(match, msg);
 	msg->item.source = source;
 	add_to_source(match, msg);
+	add_to_views(match, msg);
 }
 
 static bool tag_fits(const struct mrf_queues_item *item, uint64_t tag, uint64_t ignore)
@@ -280,40 +371,60 @@ static bool tag_fits(const struct mrf_queues_item *item, uint64_t tag, uint64_t 
 	return !((item->tag ^ tag) & ~ignore);
 }
 
-static struct mrf_match_msg *find_of_source(const struct mrf_match *match, uint64_t tag,
-					    uint64_t ignore, uint64_t source)
+static struct mrf_match_msg *walk_source(struct mrf_match *match, uint64_t tag, uint64_t ignore,
+					 uint64_t source)
 {
 	struct mrf_queues_item *first = mrf_queues_first(&match->of_source, source, 0), *item;
 
 	for (item = first; item; item = mrf_queues_next(&match->of_source, first, item)) {
 		if (tag_fits(item, tag, ignore))
 			return msg_of(item);
+		match->walked++;
 	}
 	return NULL;
 }
 
-static struct mrf_match_msg *find_of_all(const struct mrf_match *match, uint64_t tag,
-					 uint64_t ignore)
+static struct mrf_match_msg *walk_all(struct mrf_match *match, uint64_t tag, uint64_t ignore)
 {
 	mrf_list_each (node, &match->all_msgs) {
 		if (tag_fits(&msg_in_all(node)->item, tag, ignore))
 			return msg_in_all(node);
+		match->walked++;
 	}
 	return NULL;
 }
 
-struct mrf_match_msg *mrf_match_find(const struct mrf_match *match, uint64_t tag, uint64_t ignore,
-				     uint64_t source)
+/* Bits are ignored. What is walked is worth a view at the latest when it is as much as making one. */
+static struct mrf_match_msg *find_by_bits(struct mrf_match *match, uint64_t tag, uint64_t ignore,
+					  uint64_t source)
 {
 	bool directed = source != MRF_MATCH_ANY;
+	struct mrf_match_view *view = view_for(match, ignore, directed);
+	struct mrf_queues_item *item;
+
+	if (!view && match->walked < match->msgs + MRF_MATCH_WALK)
+		return directed ? walk_source(match, tag, ignore, source)
+				: walk_all(match, tag, ignore);
+	if (!view) {
+		make_view(match, ignore, directed);
+		view = view_for(match, ignore, directed);
+	}
+	view->used = match->serial;
+	item = mrf_queues_first(&view->queues, source, tag);
+	return item ? msg_of(item) : NULL;
+}
+
+struct mrf_match_msg *mrf_match_find(struct mrf_match *match, uint64_t tag, uint64_t ignore,
+				     uint64_t source)
+{
 	struct mrf_queues_item *item;
 
 	if (!match->msgs)
 		return NULL;
 	if (ignore)
-		return directed ? find_of_source(match, tag, ignore, source)
-				: find_of_all(match, tag, ignore);
-	item = mrf_queues_first(directed ? &match->exact : &match->of_tag, source, tag);
+		return find_by_bits(match, tag, ignore, source);
+	item = mrf_queues_first(source != MRF_MATCH_ANY ? &match->exact : &match->of_tag, source,
+				tag);
 	return item ? msg_of(item) : NULL;
 }
 

@@ -22,11 +22,12 @@
  * found no message for it, and a message is kept only if mrf_match_arrive has found no
  * receive.
  *
- * Time does not grow with what is posted or kept, with two exceptions. A receive that
- * ignores bits walks the messages of its source, or all, until one matches. And the
- * receives that ignore the same bits, and all or none of which take any source, are a
- * *family*: there are at most MRF_MATCH_FAMILIES at a time, and the receives that are in
- * none of them are walked.
+ * Time does not grow with what is posted or kept, with two exceptions. The receives that ignore
+ * the same bits, and all or none of which take any source, are a *family*: there are at most
+ * MRF_MATCH_FAMILIES at a time, and the receives that are in none of them are walked. And a receive
+ * that ignores bits walks the messages of its source, or all, until one matches. If as many have
+ * been walked as there are, a *view* is made of them, in which one that matches such receives is
+ * found at once. There are at most MRF_MATCH_VIEWS, and none once no message is left.
  */
 #ifndef MRF_MATCH_MATCH_H
 #define MRF_MATCH_MATCH_H
@@ -34,6 +35,9 @@
 #include "match/queues.h"
 
 #define MRF_MATCH_FAMILIES 8
+#define MRF_MATCH_VIEWS 2
+/* No view is made before so many messages were walked. */
+#define MRF_MATCH_WALK 256
 
 /*
  * A source is any number that the owner gives to a sender, but this one: as the source of
@@ -60,12 +64,22 @@ struct mrf_match_msg {
 	struct mrf_queues_node exact;	  /* by source and tag; not if the source is unknown */
 	struct mrf_queues_node of_source; /* likewise */
 	struct mrf_queues_node of_tag;
+	struct mrf_queues_node
+		in_view[MRF_MATCH_VIEWS]; /* directed: not if the source is unknown */
 };
 
 struct mrf_match_family {
 	uint64_t ignore;
 	bool directed;		  /* its receives name a source */
 	struct mrf_queues queues; /* empty: another family may take over */
+};
+
+/* All messages, by their tags without the bits that are ignored. */
+struct mrf_match_view {
+	uint64_t ignore;
+	bool directed;		  /* and by their sources */
+	uint64_t used;		  /* match->serial of that time */
+	struct mrf_queues queues; /* nothing, if the view is not in use */
 };
 
 /* All members are private, except that recvs and msgs may be read. */
@@ -77,6 +91,9 @@ struct mrf_match {
 	struct mrf_list rest;	   /* likewise: those that are in no family */
 	struct mrf_list all_msgs;  /* in the order of coming */
 	struct mrf_queues exact, of_source, of_tag;
+	unsigned views;	 /* in use */
+	uint64_t walked; /* messages, since the last view was made */
+	struct mrf_match_view view[MRF_MATCH_VIEWS];
 	unsigned used; /* of the families; the others were never needed */
 	struct mrf_match_family family[MRF_MATCH_FAMILIES];
 	struct mrf_queues_salt salt;
@@ -121,7 +138,7 @@ struct mrf_match_recv *mrf_match_next_recv(const struct mrf_match *match,
 void mrf_match_keep(struct mrf_match *match, struct mrf_match_msg *msg, uint64_t source,
 		    uint64_t tag);
 /* The message that such a receive takes; it stays kept (FI_PEEK). NULL: there is none. */
-struct mrf_match_msg *mrf_match_find(const struct mrf_match *match, uint64_t tag, uint64_t ignore,
+struct mrf_match_msg *mrf_match_find(struct mrf_match *match, uint64_t tag, uint64_t ignore,
 				     uint64_t source);
 /*
  * Removes a message that is kept: received, claimed, discarded, or withdrawn by its

@@ -10,16 +10,16 @@ struct mrf_queues_node mrf_queues_behind;
 
 /* --- growing ------------------------------------------------------------------------ */
 
-void mrf_queues_init(struct mrf_queues *queues, const struct mrf_queues_salt *salt, bool by_source,
-		     bool by_tag, size_t offset)
+void mrf_queues_init(struct mrf_queues *queues, const struct mrf_queues_salt *salt,
+		     uint64_t by_source, uint64_t by_tag, size_t offset)
 {
 	*queues = (struct mrf_queues){
 		.slots = &queues->only,
 		.count = 1,
 		.room = 1,
 		.salt = salt,
-		.by_source = by_source ? UINT64_MAX : 0,
-		.by_tag = by_tag ? UINT64_MAX : 0,
+		.by_source = by_source,
+		.by_tag = by_tag,
 		.offset = offset,
 	};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Inside lib/match: queues in a hash table. Items with the same source and the same tag
- * are in one queue, in the order of their serial numbers; a table may ignore the tag, or
+ * are in one queue, in the order of their serial numbers; a table may ignore bits of the tag, or
  * the source, of all its items. Finding a queue and adding or removing an item take
  * constant time, however many items and queues there are.
  *
@@ -54,16 +54,16 @@ struct mrf_queues {
 	size_t queues;
 	const struct mrf_queues_salt *salt;
 	uint64_t by_source; /* UINT64_MAX: items differ by their sources; 0: they do not */
-	uint64_t by_tag;
-	size_t offset; /* of the node from the beginning of the item */
+	uint64_t by_tag;    /* they differ by these bits of their tags */
+	size_t offset;	    /* of the node from the beginning of the item */
 };
 
 /*
  * Empty; it does not move from now on. *salt is set and outlives it. offset: of this
  * table's nodes from the beginning of their items.
  */
-void mrf_queues_init(struct mrf_queues *queues, const struct mrf_queues_salt *salt, bool by_source,
-		     bool by_tag, size_t offset);
+void mrf_queues_init(struct mrf_queues *queues, const struct mrf_queues_salt *salt,
+		     uint64_t by_source, uint64_t by_tag, size_t offset);
 /* The table is empty, or will not be used again. */
 void mrf_queues_fini(struct mrf_queues *queues);
 

@@ -443,6 +443,52 @@ START_TEST(without_random_numbers_there_is_no_matching)
 }
 END_TEST
 
+#define FLOOD 20000u
+#define IGNORED (1ull << 40)
+
+/* As Open MPI asks: each receive ignores a bit. Without a view 200 million would be walked. */
+START_TEST(many_messages_are_found_by_receives_that_ignore_bits)
+{
+	struct mrf_match_msg *flood = calloc(FLOOD, sizeof(*flood)), *got;
+	uint64_t from = _i ? ANY : 3;
+	unsigned i;
+
+	for (i = 0; i < FLOOD; i++)
+		mrf_match_keep(&match, &flood[i], 3, i % 2 ? i : i | IGNORED);
+	for (i = FLOOD; i-- > 0;) {
+		got = mrf_match_find(&match, i, IGNORED, from);
+		ck_assert_ptr_eq(got, &flood[i]);
+		mrf_match_take(&match, got);
+		ck_assert_uint_le(match.walked, 2 * FLOOD + MRF_MATCH_WALK);
+		ck_assert_uint_le(match.views, 1);
+	}
+	/* With the last one the view goes, and costs nothing any more. */
+	ck_assert_uint_eq(match.views, 0);
+	free(flood);
+}
+END_TEST
+
+/* Who asks in more ways than there are views makes them again, but not for each message. */
+START_TEST(views_give_way_to_one_another)
+{
+	static const uint64_t masks[] = { 1ull << 40, 1ull << 41, 1ull << 42, 1ull << 43 };
+	struct mrf_match_msg *flood = calloc(FLOOD, sizeof(*flood)), *got;
+	unsigned i;
+
+	for (i = 0; i < FLOOD; i++)
+		mrf_match_keep(&match, &flood[i], 3, i);
+	for (i = FLOOD; i-- > FLOOD - 400;) {
+		got = mrf_match_find(&match, i, masks[i / 20 % 4], 3);
+		ck_assert_ptr_eq(got, &flood[i]);
+		mrf_match_take(&match, got);
+	}
+	ck_assert_uint_eq(match.views, MRF_MATCH_VIEWS);
+	for (i = 0; i < FLOOD - 400; i++)
+		mrf_match_take(&match, &flood[i]);
+	free(flood);
+}
+END_TEST
+
 /* --- against lists that are walked -------------------------------------------------- */
 
 #define MOST 160u
@@ -713,6 +759,8 @@ static TCase *tcase_messages(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, oldest_message_is_found);
 	tcase_add_test(tcase, message_is_taken_from_the_middle);
+	tcase_add_loop_test(tcase, many_messages_are_found_by_receives_that_ignore_bits, 0, 2);
+	tcase_add_test(tcase, views_give_way_to_one_another);
 	tcase_add_test(tcase, owner_reads_source_and_tag_of_a_message);
 	tcase_add_test(tcase, message_whose_sender_becomes_known_keeps_its_age);
 	tcase_add_test(tcase, message_whose_sender_is_removed_matches_receives_from_any_only);

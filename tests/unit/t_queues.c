@@ -25,7 +25,8 @@ static struct item items[MANY];
 
 static void init(bool by_source, bool by_tag)
 {
-	mrf_queues_init(&table, &salt, by_source, by_tag, offsetof(struct item, node));
+	mrf_queues_init(&table, &salt, by_source ? UINT64_MAX : 0, by_tag ? UINT64_MAX : 0,
+			offsetof(struct item, node));
 }
 
 static void setup(void)

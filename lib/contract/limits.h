@@ -88,6 +88,13 @@
 	(FI_ORDER_SAS | FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_RMA_RAR |    \
 	 FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | \
 	 FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+/*
+ * Between the two, there is an order only if it is asked for, because operations then wait for those of
+ * the other connection: for messages that were sent before, and for accesses.
+ */
+#define MRF_ORDER_AFTER_SENDS (FI_ORDER_RAS | FI_ORDER_WAS)
+#define MRF_ORDER_OF_SENDS (FI_ORDER_SAR | FI_ORDER_SAW)
+#define MRF_MSG_ORDER_EXTRA (MRF_ORDER_AFTER_SENDS | MRF_ORDER_OF_SENDS)
 #define MRF_COMP_ORDER FI_ORDER_NONE
 
 #endif

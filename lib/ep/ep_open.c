@@ -45,11 +45,12 @@ static void source_finish(struct mrf_source *source)
 static void allow_short_locked(struct mrf_ep *ep)
 {
 	bool may = ep->enabled && !(ep->op_flags & ~MRF_SHORT_FLAGS);
-	bool reads = may && ep->caps & FI_READ, writes = may && ep->caps & FI_WRITE;
+	bool reads = may && ep->caps & FI_READ && !(ep->orders & FI_ORDER_RAS);
+	bool writes = may && ep->caps & FI_WRITE && !(ep->orders & FI_ORDER_WAS);
 	/* Atomic operations may have their values in memory of a device. */
 	bool device = ep->domain->space.mode & FI_MR_HMEM;
-	bool atomics = ep->caps & FI_ATOMIC && !device;
-	bool sends = may && ep->inbox && ep->caps & FI_SEND && !device &&
+	bool atomics = ep->caps & FI_ATOMIC && !device && !(ep->orders & MRF_ORDER_AFTER_SENDS);
+	bool sends = may && ep->inbox && ep->caps & FI_SEND && !device && !ep->orders &&
 		     !(ep->op_flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE));
 	size_t max = ep->caps & FI_RMA ? mrf_vdev_limits(ep->domain->vdev)->max_msg_size : 0;
 
@@ -253,6 +254,14 @@ static uint64_t all_caps(uint64_t caps)
 	return caps;
 }
 
+/* What is asked of either side: a receiver takes everything in as it comes, so its sender sees to it. */
+static uint64_t orders_of(const struct fi_info *info)
+{
+	return ((info->tx_attr ? info->tx_attr->msg_order : 0) |
+		(info->rx_attr ? info->rx_attr->msg_order : 0)) &
+	       MRF_MSG_ORDER_EXTRA;
+}
+
 static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct fi_info *info)
 {
 	const union mrf_addr *src = info->src_addr;
@@ -260,6 +269,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->domain = domain;
 	ep->kicked = mrf_service_kicked;
 	ep->caps = all_caps(info->caps);
+	ep->orders = orders_of(info);
 	ep->max_parts = MRF_EP_PARTS;
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;

@@ -137,6 +137,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/peers.h \
 	lib/ep/tx/rma_op.c \
 	lib/ep/tx/rma_op.h \
+	lib/ep/tx/rewind.c \
+	lib/ep/tx/rewind.h \
 	lib/ep/tx/rpc.c \
 	lib/ep/tx/rpc.h \
 	lib/ep/tx/offered.c \

@@ -53,6 +53,7 @@ static void make_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_tx_att
 {
 	*tx = mrf_info_offer.tx;
 	tx->op_flags = 0;
+	tx->msg_order = MRF_MSG_ORDER;
 	tx->size = MRF_LIMIT_TX_SIZE;
 	tx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_TX);
 	if (!hint || !hint->caps)
@@ -60,6 +61,7 @@ static void make_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_tx_att
 	if (!hint)
 		return;
 	tx->op_flags = hint->op_flags;
+	tx->msg_order |= hint->msg_order & MRF_MSG_ORDER_EXTRA;
 	tx->inject_size = or_size(hint->inject_size, tx->inject_size);
 	tx->size = or_size(hint->size, tx->size);
 	tx->iov_limit = or_size(hint->iov_limit, tx->iov_limit);
@@ -70,6 +72,7 @@ static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_att
 {
 	*rx = mrf_info_offer.rx;
 	rx->op_flags = 0;
+	rx->msg_order = MRF_MSG_ORDER;
 	rx->size = MRF_LIMIT_RX_SIZE;
 	rx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_RX);
 	if (!hint || !hint->caps)
@@ -77,6 +80,7 @@ static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_att
 	if (!hint)
 		return;
 	rx->op_flags = hint->op_flags;
+	rx->msg_order |= hint->msg_order & MRF_MSG_ORDER_EXTRA;
 	rx->size = or_size(hint->size, rx->size);
 	rx->iov_limit = or_size(hint->iov_limit, rx->iov_limit);
 }

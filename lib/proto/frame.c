@@ -4,7 +4,7 @@
 #include "proto/head.h"
 
 #define MESSAGE_FLAGS \
-	(MRF_FRAME_TAGGED | MRF_FRAME_CQ_DATA | MRF_FRAME_ACK | MRF_FRAME_MATCHED | MRF_FRAME_TAKEN)
+	(MRF_FRAME_TAGGED | MRF_FRAME_CQ_DATA | MRF_FRAME_ACK | MRF_FRAME_TELL | MRF_FRAME_TAKEN)
 #define LOW24 0xffffffu
 
 _Static_assert(MESSAGE_FLAGS < 1u << 8, "they fit into an immediate value");

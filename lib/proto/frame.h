@@ -69,9 +69,9 @@ enum mrf_frame_type {
 /* Flags of messages and offers, all in the low 8 bits; there are no others. */
 #define MRF_FRAME_TAGGED (1u << 0)
 #define MRF_FRAME_CQ_DATA (1u << 1)
-#define MRF_FRAME_ACK (1u << 2)	    /* a note is wanted when it is taken */
-#define MRF_FRAME_MATCHED (1u << 3) /* a grant of length 0 is wanted when it has matched */
-#define MRF_FRAME_TAKEN (1u << 4)   /* taken and ticket count */
+#define MRF_FRAME_ACK (1u << 2)	  /* a note is wanted when it is taken */
+#define MRF_FRAME_TELL (1u << 3)  /* offers: a note is wanted when it is taken */
+#define MRF_FRAME_TAKEN (1u << 4) /* taken and ticket count */
 
 /*
  * A message with its data. What its flags do not name is 0 when decoded, and not looked

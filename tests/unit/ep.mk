@@ -60,6 +60,7 @@ unit_programs += \
 	tests/unit/t_delivery \
 	tests/unit/t_matched \
 	tests/unit/t_fence \
+	tests/unit/t_order \
 	tests/unit/t_long \
 	tests/unit/t_long_breaks \
 	tests/unit/t_long_ends \
@@ -144,6 +145,8 @@ tests_unit_t_matched_SOURCES = tests/unit/t_matched.c tests/unit/two_ends.h $(EP
 tests_unit_t_matched_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_fence_SOURCES = tests/unit/t_fence.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_fence_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_order_SOURCES = tests/unit/t_order.c tests/unit/two_ends.h $(EP_FIXTURE)
+tests_unit_t_order_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_SOURCES = tests/unit/t_long.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_breaks_SOURCES = tests/unit/t_long_breaks.c tests/unit/two_ends.h $(EP_FIXTURE)

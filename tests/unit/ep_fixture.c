@@ -111,6 +111,7 @@ static int open_domain(struct node *n, const struct node_opt *opt)
 	n->info->tx_attr->op_flags = opt->op_flags;
 	if (opt->tx_size)
 		n->info->tx_attr->size = opt->tx_size;
+	n->info->tx_attr->msg_order |= opt->order;
 	n->info->caps = opt->caps;
 	n->info->src_addr = malloc(sizeof(addr));
 	if (!n->info->src_addr)

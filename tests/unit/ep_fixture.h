@@ -45,6 +45,7 @@ struct node_opt {
 	uint32_t api;		  /* version that was asked for; 0: 1.17 */
 	uint64_t caps;		  /* 0: the usual ones */
 	size_t tx_size;		  /* 0: what is offered */
+	uint64_t order;		  /* beside what is offered without being asked for */
 	enum fi_cq_format format; /* 0: FI_CQ_FORMAT_DATA, as want_ok needs */
 };
 

@@ -2,7 +2,9 @@
 /*
  * The two connections to a peer break at random, in every way, under messages and accesses some of
  * which are fenced: whatever was started before a fence ends before all that was started with it or
- * behind it.
+ * behind it. If the endpoint was opened with all orders, messages that wait for no receive end before
+ * accesses that come behind them, and accesses before messages that do; what fails may end earlier.
+ * (That holds where results are not copied: a copy may delay what is known to have been done.)
  */
 #include <string.h>
 #include "breaks.h"
@@ -13,20 +15,28 @@
 #define OPS 12u /* in a round */
 #define ROOM (OPS * LONG)
 #define KEY 9
+#define ORDERS (FI_ORDER_SAW | FI_ORDER_SAR | FI_ORDER_RAS | FI_ORDER_WAS)
 #define SETTINGS 12
 
 static uint8_t *there;
 static struct fid_mr *mr;
-static unsigned fences; /* bits: these are fenced */
+static bool ordered;
+/* Of a round, by number in bits. */
+static unsigned fences, accesses, shorts; /* shorts: messages that wait for no receive */
 
 /* --- one setting ------------------------------------------------------------------------- */
 
 static void setting_open(void)
 {
+	int mode;
+
 	fake.flush_local = one_in(3);
 	fake.on_send = on_send;
-	ends_open(&(struct node_opt){ .mr_mode = modes[any(3)],
-				      .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC },
+	mode = modes[any(3)];
+	ordered = mode & FI_MR_LOCAL && one_in(2);
+	ends_open(&(struct node_opt){ .mr_mode = mode,
+				      .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC,
+				      .order = ordered ? ORDERS : 0 },
 		  ROOM);
 	if (out_mr) {
 		mr_close(&out_mr);
@@ -83,21 +93,25 @@ static void access_one(bool write, unsigned i, uint64_t flags)
 static void start_any(unsigned i)
 {
 	uint64_t flags = one_in(3) ? FI_FENCE : 0;
+	unsigned bit = 1u << i, what = any(4);
 
-	fences |= flags ? 1u << i : 0;
+	fences |= flags ? bit : 0;
 	flags |= one_in(3) ? FI_DELIVERY_COMPLETE : 0;
-	switch (any(4)) {
+	switch (what) {
 	case 0:
-		access_one(true, i, flags);
-		return;
 	case 1:
-		access_one(false, i, flags);
+		accesses |= bit;
+		access_one(what, i, flags);
 		return;
 	case 2:
 		send_one(i, LONG, flags);
 		return;
 	default:
-		send_one(i, LEN, flags | (one_in(4) ? FI_MATCH_COMPLETE : 0));
+		if (one_in(4))
+			flags |= FI_MATCH_COMPLETE;
+		else
+			shorts |= bit;
+		send_one(i, LEN, flags);
 	}
 }
 
@@ -105,7 +119,7 @@ static void start_all(void)
 {
 	unsigned i;
 
-	fences = 0;
+	fences = accesses = shorts = 0;
 	fake_hold(one_in(2));
 	fake_hold_frames(one_in(2));
 	for (i = 0; i < OPS; i++) {
@@ -117,7 +131,8 @@ static void start_all(void)
 	}
 }
 
-static unsigned next_end(unsigned ended)
+/* The next that ends; *ok: with success. */
+static unsigned next_end(unsigned ended, bool *ok)
 {
 	struct fi_cq_data_entry entry = { 0 };
 	struct fi_cq_err_entry e = { 0 };
@@ -125,32 +140,39 @@ static unsigned next_end(unsigned ended)
 
 	ck_assert_msg(ret == 1 || ret == -FI_EAVAIL, "seed %u, round %u: %zd, ended %#x", seed,
 		      round_no, ret, ended);
-	if (ret == 1)
+	*ok = ret == 1;
+	if (*ok)
 		return (unsigned)(((uint8_t *)entry.op_context - out) / LONG);
 	ck_assert_int_eq(fi_cq_readerr(a.cq, &e, 0), 1);
 	return (unsigned)(((uint8_t *)e.op_context - out) / LONG);
 }
 
-static void check_end(unsigned ended, unsigned i)
+/* The operations that have to have ended before this one does. */
+static unsigned before(unsigned i, bool ok)
 {
-	unsigned fence = i, before;
+	unsigned all = (1u << i) - 1, fence = i, fenced;
 
 	while (fence && !(fences & 1u << fence))
 		fence--;
-	before = (1u << fence) - 1;
-	ck_assert_msg(!(before & ~ended),
-		      "seed %u, round %u: operation %u of fences %#x ends after %#x only", seed,
-		      round_no, i, fences, ended);
+	fenced = (1u << fence) - 1;
+	if (!ordered || !ok)
+		return fenced;
+	return fenced | (all & (accesses & 1u << i ? shorts : accesses));
 }
 
 /* All have to end, with success or not. */
 static void take_ends(void)
 {
 	unsigned ended = 0, i;
+	bool ok;
 
 	while (ended != (1u << OPS) - 1) {
-		i = next_end(ended);
-		check_end(ended, i);
+		i = next_end(ended, &ok);
+		ck_assert_msg(!(before(i, ok) & ~ended),
+			      "seed %u, round %u: operation %u ends after %#x only (fences %#x, "
+			      "%sordered, accesses %#x, short messages %#x)",
+			      seed, round_no, i, ended, fences, ordered ? "" : "not ", accesses,
+			      shorts);
 		ck_assert(!(ended & 1u << i));
 		ended |= 1u << i;
 	}
@@ -193,7 +215,7 @@ static void round_run(void)
 	forget_receives();
 }
 
-START_TEST(a_fence_holds_whatever_breaks)
+START_TEST(an_order_holds_whatever_breaks)
 {
 	if (!setting_begin((unsigned)_i, SETTINGS))
 		return;
@@ -213,8 +235,8 @@ static TCase *tcase_breaks(void)
 
 	tcase_set_timeout(tc, 600);
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(tc, a_fence_holds_whatever_breaks, 0, SETTINGS);
+	tcase_add_loop_test(tc, an_order_holds_whatever_breaks, 0, SETTINGS);
 	return tc;
 }
 
-UNIT_MAIN("breaks under fences", tcase_breaks)
+UNIT_MAIN("breaks under fences and orders", tcase_breaks)

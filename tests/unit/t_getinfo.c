@@ -493,13 +493,24 @@ START_TEST(getinfo_checks_every_endpoint_hint)
 }
 END_TEST
 
+/* Operations of who has them in force wait for others. */
+START_TEST(getinfo_grants_orders_of_messages_and_accesses_to_who_asks)
+{
+	hints->tx_attr->msg_order = FI_ORDER_SAW | FI_ORDER_SAS;
+	hints->rx_attr->msg_order = FI_ORDER_WAS;
+	ck_assert_int_eq(get_hints(), 0);
+	ck_assert_uint_eq(info->tx_attr->msg_order, MRF_MSG_ORDER | FI_ORDER_SAW);
+	ck_assert_uint_eq(info->rx_attr->msg_order, MRF_MSG_ORDER | FI_ORDER_WAS);
+}
+END_TEST
+
 START_TEST(getinfo_checks_every_transmit_hint)
 {
 	CK_FIELD(tx_attr->caps, FI_MULTICAST, FI_RMA);
 	CK_FIELD(tx_attr->caps, FI_MSG | FI_RECV, FI_MSG | FI_SEND);
 	CK_FIELD(tx_attr->caps, FI_REMOTE_READ, FI_READ);
 	CK_FIELD(tx_attr->op_flags, FI_FENCE, MRF_OP_FLAGS_TX);
-	CK_FIELD(tx_attr->msg_order, FI_ORDER_WAR, MRF_MSG_ORDER);
+	CK_FIELD(tx_attr->msg_order, FI_ORDER_WAR, MRF_MSG_ORDER | MRF_MSG_ORDER_EXTRA);
 	CK_FIELD(tx_attr->comp_order, FI_ORDER_STRICT, FI_ORDER_NONE);
 	CK_FIELD(tx_attr->inject_size, MRF_LIMIT_INJECT + 1, MRF_LIMIT_INJECT);
 	CK_FIELD(tx_attr->size, MRF_LIMIT_SIZE + 1, MRF_LIMIT_SIZE);
@@ -514,7 +525,7 @@ START_TEST(getinfo_checks_every_receive_hint)
 	CK_FIELD(rx_attr->caps, FI_MSG | FI_SEND, FI_MSG | FI_RECV);
 	CK_FIELD(rx_attr->caps, FI_MULTICAST | FI_RECV, FI_RECV);
 	CK_FIELD(rx_attr->op_flags, FI_INJECT, FI_COMPLETION);
-	CK_FIELD(rx_attr->msg_order, FI_ORDER_SAW, MRF_MSG_ORDER);
+	CK_FIELD(rx_attr->msg_order, FI_ORDER_WAR, MRF_MSG_ORDER | MRF_MSG_ORDER_EXTRA);
 	CK_FIELD(rx_attr->comp_order, FI_ORDER_DATA, FI_ORDER_NONE);
 	CK_FIELD(rx_attr->total_buffered_recv, 1, 0);
 	CK_FIELD(rx_attr->size, MRF_LIMIT_SIZE + 1, MRF_LIMIT_SIZE);
@@ -1433,6 +1444,7 @@ static TCase *tcase_hints(void)
 	tcase_add_test(tc, getinfo_takes_any_traffic_class_for_a_wish);
 	tcase_add_test(tc, getinfo_does_not_look_at_the_size_of_keys_in_hints);
 	tcase_add_test(tc, getinfo_checks_every_endpoint_hint);
+	tcase_add_test(tc, getinfo_grants_orders_of_messages_and_accesses_to_who_asks);
 	tcase_add_test(tc, getinfo_checks_every_transmit_hint);
 	tcase_add_test(tc, getinfo_checks_every_receive_hint);
 	tcase_add_test(tc, getinfo_checks_every_domain_hint);

@@ -199,7 +199,7 @@ static const struct lie of_initiators[] = {
 	{ .type = MRF_FRAME_OFFER, .nth = 1, .at = 32, .bytes = 8, .value = UINT64_MAX },
 	/* a flag that is none, another number, and the pair has no name, or one too long */
 	{ .type = MRF_FRAME_OFFER, .nth = 1, .at = 4, .bytes = 1, .value = 0x80 },
-	{ .type = MRF_FRAME_OFFER, .nth = 1, .at = 4, .bytes = 1, .value = MRF_FRAME_MATCHED },
+	{ .type = MRF_FRAME_OFFER, .nth = 1, .at = 4, .bytes = 1, .value = 1u << 5 },
 	{ .type = MRF_FRAME_OFFER, .nth = 1, .at = 8, .bytes = 4, .value = 5 },
 	{ .type = MRF_FRAME_OFFER, .nth = 1, .at = 40, .bytes = 4, .value = 0 },
 	{ .type = MRF_FRAME_OFFER, .nth = 1, .at = 40, .bytes = 4, .value = 1u << 24 },

@@ -92,6 +92,7 @@ struct mrf_ep {
 	union mrf_addr addr; /* where it listens; immutable after open */
 	uint64_t instance;   /* random */
 	uint64_t caps;
+	uint64_t orders;       /* of MRF_MSG_ORDER_EXTRA, those in force; immutable after open */
 	unsigned max_parts;    /* MRF_EP_PARTS; immutable after open */
 	size_t min_multi;      /* FI_OPT_MIN_MULTI_RECV; guarded by lock */
 	unsigned max_recvs;    /* fi_rx_size_left counts down from there; immutable after open */

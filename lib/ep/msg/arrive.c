@@ -56,8 +56,7 @@ static bool takes(const struct mrf_ep *ep, const struct mrf_frame_message *frame
 static int check_frame(const struct mrf_ep *ep, const struct mrf_origin *origin,
 		       const struct mrf_frame_message *frame)
 {
-	if (mrf_unlikely(frame->flags & MRF_FRAME_MATCHED ||
-			 frame->number != (uint32_t)origin->next || !takes(ep, frame)))
+	if (mrf_unlikely(frame->number != (uint32_t)origin->next || !takes(ep, frame)))
 		return -FI_EINVAL;
 	return mrf_unlikely(origin->next >= origin->limit) ? -FI_E2BIG : 0;
 }
@@ -107,8 +106,8 @@ static int message_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot,
 	struct mrf_inbox *inbox = inlet->inbox;
 	int ret = check_frame(inbox->ep, inlet->origin, frame);
 
-	if (mrf_unlikely(ret))
-		return ret;
+	if (mrf_unlikely(ret || frame->flags & MRF_FRAME_TELL))
+		return ret ? ret : -FI_EINVAL;
 	count_frame(inlet->origin, slot);
 	if (frame->flags & MRF_FRAME_ACK)
 		inlet->origin->wanted = inlet->origin->next;
@@ -170,6 +169,8 @@ static int offer_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, siz
 		return ret;
 	count_frame(inlet->origin, slot);
 	mrf_frame_named(&inlet->said, &frame.message);
+	if (frame.message.flags & MRF_FRAME_TELL)
+		inlet->origin->wanted = inlet->origin->next;
 	if (frame.message.flags & MRF_FRAME_TAKEN)
 		mrf_reverse_hear_locked(inlet, &frame.message, MRF_FRAME_COUNT_BITS);
 	fill_offer(slot, &frame);

@@ -15,6 +15,7 @@
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/permits.h"
+#include "ep/tx/rewind.h"
 
 void mrf_dial_forget_locked(struct mrf_peer *peer)
 {
@@ -28,7 +29,7 @@ void mrf_dial_forget_locked(struct mrf_peer *peer)
 /* The connection could not be made: whatever waits for it fails. */
 static void give_up_why_locked(struct mrf_peer *peer, const struct mrf_why *why)
 {
-	mrf_peer_rewind_locked(peer);
+	mrf_rewind_queue_locked(peer);
 	mrf_dial_forget_locked(peer);
 	mrf_fail_addr_locked(peer, why->err, why->code, why->text);
 	/*

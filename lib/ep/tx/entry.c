@@ -199,17 +199,17 @@ static void post_queued_locked(struct mrf_peer *peer)
 		mrf_peer_wait_locked(peer);
 }
 
-/* op is fenced, or comes behind operations of the peer's other connection: *mark, if it needs one. */
-static int take_mark_locked(struct mrf_peer *peer, const struct mrf_op *op, struct mrf_peer **other,
-			    struct mrf_op **mark)
+/* Takes an operation to be a mark, and finds the peer for it. */
+static int take_mark_locked(struct mrf_peer *peer, struct mrf_peer **other, struct mrf_op **mark)
 {
 	struct mrf_ep *ep = peer->ep;
-	int ret = mrf_order_needs_locked(peer, op, other);
+	int ret;
 
 	mrf_lock_held(&ep->lock);
-	if (ret || !*other)
-		return ret;
-	return ep->nops < MRF_EP_ALL_OPS(ep) ? take_op_locked(ep, mark) : -FI_EAGAIN;
+	if (ep->nops >= MRF_EP_ALL_OPS(ep))
+		return -FI_EAGAIN;
+	ret = mrf_peers_get_locked(ep, mrf_order_other(peer->kind), peer->fi_addr, other);
+	return ret ? ret : take_op_locked(ep, mark);
 }
 
 static void queue_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -220,13 +220,15 @@ static void queue_locked(struct mrf_peer *peer, struct mrf_op *op)
 	mrf_list_add_tail(&op->node, &peer->queue);
 }
 
-static int start_fenced_locked(struct mrf_peer *peer, struct mrf_op *op)
+static int start_ordered_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	struct mrf_peer *other;
+	struct mrf_peer *other = NULL;
 	struct mrf_op *mark;
-	int ret = take_mark_locked(peer, op, &other, &mark);
+	int ret = 0;
 
 	mrf_lock_held(&peer->ep->lock);
+	if (mrf_order_needs_locked(peer, op))
+		ret = take_mark_locked(peer, &other, &mark);
 	if (ret)
 		return ret;
 	queue_locked(peer, op);
@@ -249,8 +251,8 @@ int mrf_entry_start(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_add
 	/* The address was removed meanwhile, and its number was given to another. */
 	if (!ret && mrf_unlikely(peer->gen != op->gen))
 		ret = mrf_peers_unknown(fi_addr);
-	if (!ret && mrf_unlikely(op->fence)) {
-		ret = start_fenced_locked(peer, op);
+	if (!ret && mrf_unlikely(op->fence || ep->orders)) {
+		ret = start_ordered_locked(peer, op);
 	} else if (!ret) {
 		queue_locked(peer, op);
 		post_queued_locked(peer);

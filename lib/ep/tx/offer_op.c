@@ -52,6 +52,8 @@ static int post_offer_locked(struct mrf_peer *peer, struct mrf_op *op)
 	int ret = mrf_send_frame_fill_locked(peer, op, &offer.message);
 
 	mrf_lock_held(&peer->ep->lock);
+	if (peer->ep->orders & MRF_ORDER_AFTER_SENDS)
+		offer.message.flags |= MRF_FRAME_TELL;
 	if (!ret)
 		ret = send_offer_locked(peer, op, &offer);
 	if (ret)

@@ -2,7 +2,6 @@
 #include "ep/link/bulk.h"
 #include "ep/link/conn.h"
 #include "ep/tx/order.h"
-#include "ep/tx/peers.h"
 #include "ep/tx/rpc.h"
 
 /* --- has everything before an operation ended? --------------------------------------------- */
@@ -16,8 +15,12 @@ static bool is_first(const struct mrf_peer *peer, const struct mrf_op *op)
 
 static bool conn_is_idle_locked(const struct mrf_conn *conn)
 {
-	return !mrf_conn_in_flight_locked(conn) && !mrf_rpc_awaited_locked(conn) &&
-	       !(conn->bulk && mrf_bulk_in_flight(conn->bulk));
+	return !mrf_conn_in_flight_locked(conn) && !mrf_rpc_awaited_locked(conn);
+}
+
+static bool bulk_is_idle(const struct mrf_peer *peer)
+{
+	return !peer->conn || !peer->conn->bulk || !mrf_bulk_in_flight(peer->conn->bulk);
 }
 
 /* Has all that was queued before op (NULL: all) ended? */
@@ -25,14 +28,27 @@ static bool is_clear_locked(const struct mrf_peer *peer, const struct mrf_op *op
 {
 	return is_first(peer, op) && (!peer->conn || conn_is_idle_locked(peer->conn)) &&
 	       mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->offered) &&
-	       !peer->chores.uncompleted && !peer->chores.unprepared && !peer->lifted;
+	       bulk_is_idle(peer) && !peer->chores.uncompleted && !peer->chores.unprepared &&
+	       !peer->lifted;
+}
+
+/*
+ * Has the target had all that was queued before op (NULL: all)? Of offers it has had the frames, of which
+ * the last one has the highest number.
+ */
+static bool is_reached_locked(const struct mrf_peer *peer, const struct mrf_op *op)
+{
+	return is_first(peer, op) && (!peer->conn || conn_is_idle_locked(peer->conn)) &&
+	       mrf_list_empty(&peer->undelivered) &&
+	       (mrf_list_empty(&peer->offered) ||
+		mrf_op_awaiting(peer->offered.prev)->offer < peer->line.taken);
 }
 
 /* --- marks ----------------------------------------------------------------------------------- */
 
-static enum mrf_conn_kind other_kind(const struct mrf_peer *peer)
+enum mrf_conn_kind mrf_order_other(enum mrf_conn_kind kind)
 {
-	switch (peer->kind) {
+	switch (kind) {
 	case MRF_CONN_ACCESS:
 		return MRF_CONN_LINE;
 	case MRF_CONN_LINE:
@@ -58,24 +74,44 @@ static bool has_kind(const struct mrf_ep *ep, enum mrf_conn_kind kind)
 /* NULL: there is none yet, or it is for an address that was removed. */
 static struct mrf_peer *other_of_locked(const struct mrf_peer *peer)
 {
-	const struct mrf_peers *peers = &peer->ep->peers[other_kind(peer)];
+	const struct mrf_peers *peers = &peer->ep->peers[mrf_order_other(peer->kind)];
 	struct mrf_peer *other = peer->fi_addr < peers->n ? peers->of[peer->fi_addr] : NULL;
 
 	return other && other->gen == peer->gen ? other : NULL;
 }
 
-int mrf_order_needs_locked(struct mrf_peer *peer, const struct mrf_op *op, struct mrf_peer **other)
+/* The orders by which an operation of this kind has to wait for others of the other connection. */
+static uint64_t orders_for(enum mrf_op_kind kind)
 {
-	mrf_lock_held(&peer->ep->lock);
-	*other = NULL;
-	if (!(op->fence & MRF_FENCE_ALL) || !has_kind(peer->ep, other_kind(peer)))
-		return 0;
-	*other = other_of_locked(peer);
-	if (is_clear_locked(peer, NULL) && (!*other || is_clear_locked(*other, NULL))) {
-		*other = NULL;
-		return 0;
+	switch (kind) {
+	case MRF_OP_READ:
+		return FI_ORDER_RAS;
+	case MRF_OP_WRITE:
+		return FI_ORDER_WAS;
+	case MRF_OP_RPC:
+	case MRF_OP_ATOMIC:
+		return MRF_ORDER_AFTER_SENDS;
+	case MRF_OP_SEND:
+		break;
 	}
-	return mrf_peers_get_locked(peer->ep, other_kind(peer), peer->fi_addr, other);
+	return MRF_ORDER_OF_SENDS;
+}
+
+static bool fence_needs_locked(const struct mrf_peer *peer, const struct mrf_peer *other)
+{
+	return has_kind(peer->ep, mrf_order_other(peer->kind)) &&
+	       (!is_clear_locked(peer, NULL) || (other && !is_clear_locked(other, NULL)));
+}
+
+bool mrf_order_needs_locked(const struct mrf_peer *peer, const struct mrf_op *op)
+{
+	const struct mrf_peer *other = other_of_locked(peer);
+
+	mrf_lock_held(&peer->ep->lock);
+	if (op->fence & MRF_FENCE_ALL)
+		return fence_needs_locked(peer, other);
+	return peer->ep->orders & orders_for(op->type->kind) && other &&
+	       !is_reached_locked(other, NULL);
 }
 
 /* It is posted never: when its turn has come, all of it is done. */
@@ -88,7 +124,7 @@ void mrf_order_mark_locked(struct mrf_peer *other, struct mrf_op *mark, struct m
 	mark->peer = other;
 	mark->silent = true;
 	mark->stamp = op->stamp;
-	mark->fence = MRF_FENCE_ALL | MRF_FENCE_MATED | MRF_FENCE_MARK;
+	mark->fence = (op->fence & MRF_FENCE_ALL) | MRF_FENCE_MATED | MRF_FENCE_MARK;
 	mark->mate = op;
 	op->fence |= MRF_FENCE_MATED;
 	op->mate = mark;
@@ -116,14 +152,21 @@ static void part_locked(struct mrf_op *op, struct mrf_op *mate)
 	mate->fence &= (uint8_t) ~(MRF_FENCE_MATED | MRF_FENCE_ALL);
 }
 
+static bool has_to_wait_locked(const struct mrf_peer *peer, const struct mrf_op *op,
+			       const struct mrf_op *mate)
+{
+	if (op->fence & MRF_FENCE_ALL)
+		return !is_clear_locked(peer, op) || (mate && !is_clear_locked(mate->peer, mate));
+	/* An operation goes on when its mark has gone. */
+	return mate && !(op->fence & MRF_FENCE_MARK && is_reached_locked(peer, op));
+}
+
 bool mrf_order_holds_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	struct mrf_op *mate = mate_of(op);
 
 	mrf_lock_held(&peer->ep->lock);
-	if (!(op->fence & MRF_FENCE_ALL))
-		return false;
-	if (!is_clear_locked(peer, op) || (mate && !is_clear_locked(mate->peer, mate)))
+	if (has_to_wait_locked(peer, op, mate))
 		return true;
 	op->fence &= (uint8_t)~MRF_FENCE_ALL;
 	if (mate) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Order between the two connections to one address, that for accesses and that for messages: fences.
+ * Order between the two connections to one address, that for accesses and that for messages: fences,
+ * and what the program has asked for (FI_ORDER_SAW and the like).
  *
  * A fenced operation starts when all that were started with its peer before it have ended, and so do
  * those that are started after it. Those of its own connection are ahead of it and behind it in one
@@ -8,6 +9,12 @@
  * bytes that nobody hears of: what is behind it there waits as long as it stands. The fenced
  * operation and its mark are mates. When each has come to the front of its queue, and nothing of
  * what was ahead of it is out any more, the mark goes and both queues go on.
+ *
+ * An operation that has to be processed after others of the other connection has a mark there, too.
+ * It goes, and lets its mate go on, when the target has had all that is ahead of it: accesses are
+ * acknowledged then, and the target has said that it has taken messages in, though no receive need
+ * have taken them. For that, all messages of such an endpoint ask to be told of (MRF_FRAME_ACK, and
+ * MRF_FRAME_TELL for offers).
  *
  * There is no mark if there is nothing to wait for. A mark needs no connection, and none is made for
  * it. With ep->lock held.
@@ -17,9 +24,10 @@
 
 #include "ep/model/peer.h"
 
-/* Finds out whether op, which is about to be queued, needs a mark, and for which peer: NULL, none.
- * As mrf_peers_get_locked. */
-int mrf_order_needs_locked(struct mrf_peer *peer, const struct mrf_op *op, struct mrf_peer **other);
+/* The other kind of connection. */
+enum mrf_conn_kind mrf_order_other(enum mrf_conn_kind kind);
+/* Does op, which is about to be queued, need a mark? */
+bool mrf_order_needs_locked(const struct mrf_peer *peer, const struct mrf_op *op);
 /* op has been queued; mark, a new operation, becomes its mark in the queue of other. */
 void mrf_order_mark_locked(struct mrf_peer *other, struct mrf_op *mark, struct mrf_op *op);
 /*

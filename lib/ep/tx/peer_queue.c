@@ -184,7 +184,11 @@ static bool fence_holds_locked(struct mrf_peer *peer, struct mrf_op *op)
 		if (peer->chores.fenced)
 			return true;
 	}
-	return mrf_order_holds_locked(peer, op);
+	if (!mrf_order_holds_locked(peer, op))
+		return false;
+	if (op->fence & MRF_FENCE_MARK)
+		mrf_peer_wait_locked(peer);
+	return true;
 }
 
 /* Marks need no connection. */
@@ -476,24 +480,4 @@ void mrf_peer_poll(struct mrf_source *source)
 	if (mrf_unlikely(ep->begun))
 		ask_gathered_locked(ep);
 	mrf_lock_release(&ep->lock);
-}
-
-/* --- the connection is lost -------------------------------------------------------------- */
-
-void mrf_peer_rewind_locked(struct mrf_peer *peer)
-{
-	struct mrf_list *node;
-
-	mrf_lock_held(&peer->ep->lock);
-	mrf_delivery_doubt_locked(peer);
-	/* Goes from the last to the first, which keeps the order. */
-	while (!mrf_list_empty(&peer->redo)) {
-		node = peer->redo.prev;
-		mrf_list_del(node);
-		mrf_list_add_head(node, &peer->queue);
-	}
-	mrf_list_each (pos, &peer->queue)
-		mrf_account_lost_locked(mrf_list_entry(pos, struct mrf_op, node));
-	mrf_ask_lost_locked(peer);
-	mrf_reverse_lost_locked(peer);
 }

@@ -27,10 +27,5 @@ void mrf_peer_poll(struct mrf_source *source);
  * is ignored.
  */
 void mrf_peer_give_up_locked(struct mrf_conn *conn);
-/*
- * BROKEN -> IDLE, after the last completion: flushed operations go back to the front of
- * the queue.
- */
-void mrf_peer_rewind_locked(struct mrf_peer *peer);
 
 #endif

@@ -93,7 +93,7 @@ int mrf_send_submit(struct mrf_ep *ep, const struct mrf_req *req)
 		return ret;
 	ret = mrf_entry_fill(ep, req, op);
 	mrf_send_fill(op, req->tagged, req->tag, op->imm.has);
-	op->send.delivers = req->flags & FI_DELIVERY_COMPLETE;
+	op->send.delivers = req->flags & FI_DELIVERY_COMPLETE || ep->orders & MRF_ORDER_AFTER_SENDS;
 	/* It comes from a device, and there was no place for a copy. */
 	if (op->local.kind == MRF_LOCAL_APART)
 		op->type = &mrf_op_offer;

@@ -34,6 +34,7 @@
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/peers.h"
+#include "ep/tx/rewind.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/service.h"
 
@@ -146,7 +147,7 @@ static void take_down_locked(struct mrf_peer *peer)
 	/* What has completed was done. */
 	mrf_peer_progress_locked(peer->ep);
 	mrf_offer_lost_locked(conn);
-	mrf_peer_rewind_locked(peer);
+	mrf_rewind_queue_locked(peer);
 	if (peer->kind == MRF_CONN_LINE) {
 		/* The last note may be behind what has come over other lines. */
 		mrf_arrive_all_locked(peer->ep->lines);
@@ -406,7 +407,7 @@ static void end(struct mrf_owner *owner)
 	if (peer->state == MRF_PEER_READY) {
 		mrf_conn_denied_locked(conn);
 	} else {
-		mrf_peer_rewind_locked(peer);
+		mrf_rewind_queue_locked(peer);
 		mrf_dial_forget_locked(peer);
 		mrf_fail_denied_locked(peer);
 		mrf_conn_destroy_locked(conn);

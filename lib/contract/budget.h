@@ -84,6 +84,9 @@
 #define MRF_GRANT_BYTES (1ul << 20)
 /* Long messages of a sender that are received at a time: their buffers are pinned. */
 #define MRF_PULLS 8
+/* So many lines an endpoint keeps, and others until no message has gone over them for so long. */
+#define MRF_LINES_KEPT 256
+#define MRF_IDLE_MS 60000
 /* A line over which nothing comes for so long is silent (ep/msg/silent.h). */
 #define MRF_SILENT_MS 1000
 /* A sender that has broken the protocol gets no other line for so long. */

@@ -19,6 +19,7 @@
 #include "ep/tx/note.h"
 #include "ep/tx/send_op.h"
 #include "ep/tx/peer_queue.h"
+#include "ep/tx/idle.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/service.h"
 
@@ -285,6 +286,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	if (src && src->sa.sa_family == ep->addr.sa.sa_family)
 		mrf_addr_set_port(&ep->addr, mrf_addr_port(src));
 	mrf_peers_init(ep);
+	mrf_idle_init(ep);
 	mrf_list_init(&ep->free_ops);
 	mrf_list_init(&ep->chores);
 	mrf_list_init(&ep->drops);

@@ -20,6 +20,7 @@
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
 #include "ep/tx/chores.h"
+#include "ep/tx/idle.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/service.h"
@@ -242,6 +243,7 @@ static int close_in_agent(struct mrf_agent *agent, void *arg)
 			return MRF_AGENT_LATER;
 	}
 	mrf_atomic_loop_close(ep);
+	mrf_idle_end(ep);
 	if (ep->lines) {
 		mrf_duty_end(ep->lines);
 		mrf_orphans_end(ep->lines);

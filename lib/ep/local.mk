@@ -149,6 +149,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/offer_op.h \
 	lib/ep/tx/outlet.c \
 	lib/ep/tx/outlet.h \
+	lib/ep/tx/idle.c \
+	lib/ep/tx/idle.h \
 	lib/ep/tx/lift.c \
 	lib/ep/tx/lift.h \
 	lib/ep/tx/note.c \

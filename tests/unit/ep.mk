@@ -61,6 +61,7 @@ unit_programs += \
 	tests/unit/t_matched \
 	tests/unit/t_fence \
 	tests/unit/t_order \
+	tests/unit/t_idle \
 	tests/unit/t_long \
 	tests/unit/t_long_breaks \
 	tests/unit/t_long_ends \
@@ -147,6 +148,8 @@ tests_unit_t_fence_SOURCES = tests/unit/t_fence.c tests/unit/two_ends.h $(EP_FIX
 tests_unit_t_fence_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_order_SOURCES = tests/unit/t_order.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_order_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_idle_SOURCES = tests/unit/t_idle.c tests/unit/two_ends.h $(EP_FIXTURE)
+tests_unit_t_idle_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_SOURCES = tests/unit/t_long.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_long_breaks_SOURCES = tests/unit/t_long_breaks.c tests/unit/two_ends.h $(EP_FIXTURE)

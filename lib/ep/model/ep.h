@@ -176,6 +176,7 @@ struct mrf_ep {
 	struct mrf_list of_agent;     /* in mrf_eps.all */
 	struct mrf_list passive;      /* struct mrf_passive.node */
 	struct mrf_atomic_loop *loop; /* NULL before it is needed */
+	struct mrf_timer idle;	      /* of its lines: tx/idle.h */
 	struct mrf_nonces nonces;     /* for its challenges to peers, if it has a key */
 	struct mrf_ends ends;	      /* of connections from peers */
 };

@@ -48,6 +48,9 @@ struct mrf_outlet {
 	uint32_t kinds;	 /* of messages that it takes: MRF_LINE_* (proto/proto.h) */
 	struct mrf_frame_last said; /* in the frames of this line */
 	struct mrf_inlet *reverse;  /* the line the other way: ep/msg/reverse.h; NULL: unknown */
+	/* tx/idle.h: how many had been posted when that was looked at, and since when, in ms */
+	uint64_t seen;
+	int64_t since;
 	/* The line is a new one, and its target is asked how offers stand: tx/offer_op.h. */
 	bool offers;	/* there were some, on lines before */
 	bool gave_up;	/* ... and the target has to be told of one that was given up */

@@ -11,6 +11,7 @@
 #include "ep/resolve/ask.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/idle.h"
 #include "ep/tx/offer_ask.h"
 #include "ep/tx/outlet.h"
 #include "ep/tx/peer_queue.h"
@@ -134,6 +135,7 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 	mrf_fail_settle_locked(conn);
 	if (peer->kind == MRF_CONN_LINE) {
 		mrf_outlet_begins_locked(peer, &conn->line);
+		mrf_idle_begins_locked(peer);
 		mrf_offer_begins_locked(peer, conn->told);
 	}
 	if (mrf_conn_establish_locked(conn, &why) == MRF_ATTEMPT_FAILED) {

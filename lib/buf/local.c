@@ -25,12 +25,14 @@ void mrf_buf_init(struct mrf_buf *buf, const struct mrf_mr_space *space, struct 
 	buf->copy_max = (uint64_t)mrf_param_int(MRF_PARAM_BOUNCE_MAX);
 	mrf_bounce_init(&buf->bounce, space->pd);
 	mrf_stage_pool_init(&buf->stage, MRF_STAGE_RINGS);
-	mrf_stage_pool_init(&buf->lines, UINT_MAX);
+	mrf_stage_pool_init(&buf->going, UINT_MAX);
+	mrf_stage_pool_init(&buf->coming, UINT_MAX);
 }
 
 void mrf_buf_fini(struct mrf_buf *buf)
 {
-	mrf_stage_pool_fini(&buf->lines);
+	mrf_stage_pool_fini(&buf->coming);
+	mrf_stage_pool_fini(&buf->going);
 	mrf_stage_pool_fini(&buf->stage);
 	mrf_bounce_fini(&buf->bounce);
 }

@@ -50,7 +50,8 @@ struct mrf_buf {
 	uint64_t copy_max;	 /* FI_MRFAB_BOUNCE_MAX */
 	struct mrf_bounce_pool bounce;
 	struct mrf_stage_pool stage; /* rings of transfers, */
-	struct mrf_stage_pool lines; /* and of lines (ep/msg/copies.h) */
+	/* and of lines (ep/msg/copies.h), whose messages go or come */
+	struct mrf_stage_pool going, coming;
 };
 
 /* Where the bytes are. */

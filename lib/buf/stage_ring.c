@@ -106,6 +106,16 @@ struct mrf_stage_ring *mrf_stage_ring_try(struct mrf_stage_pool *pool)
 	return node ? mrf_list_entry(node, struct mrf_stage_ring, node) : NULL;
 }
 
+bool mrf_stage_ring_is_used(struct mrf_stage_pool *pool)
+{
+	bool used;
+
+	mrf_lock_take(&pool->lock);
+	used = pool->used;
+	mrf_lock_release(&pool->lock);
+	return used;
+}
+
 void mrf_stage_ring_give(struct mrf_stage_pool *pool, struct mrf_stage_ring *ring)
 {
 	mrf_lock_take(&pool->lock);

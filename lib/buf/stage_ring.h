@@ -7,6 +7,7 @@
 #ifndef MRF_BUF_STAGE_RING_H
 #define MRF_BUF_STAGE_RING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/list.h"
 #include "base/lock.h"
@@ -42,6 +43,8 @@ int mrf_stage_ring_take(struct mrf_stage_pool *pool, struct mrf_vpd *pd,
 			struct mrf_stage_ring **ring);
 /* As mrf_stage_ring_take, but makes none: NULL if none is free. Fast. */
 struct mrf_stage_ring *mrf_stage_ring_try(struct mrf_stage_pool *pool);
+/* Is any of them used, or being made? Fast. */
+bool mrf_stage_ring_is_used(struct mrf_stage_pool *pool);
 /* Fast, and allowed under an endpoint's lock. */
 void mrf_stage_ring_give(struct mrf_stage_pool *pool, struct mrf_stage_ring *ring);
 

@@ -263,7 +263,7 @@ static bool sends_locked(const struct mrf_peer *peer)
 	if (peer->conn && mrf_conn_in_flight_locked(peer->conn))
 		return true;
 	/* A target that does not take messages in is not waited for. */
-	return !mrf_list_empty(&peer->queue) &&
+	return mrf_peer_has_ops(peer) &&
 	       (peer->state != MRF_PEER_READY || mrf_outlet_is_open(&peer->line));
 }
 

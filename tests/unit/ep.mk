@@ -60,6 +60,9 @@ unit_programs += \
 	tests/unit/t_delivery \
 	tests/unit/t_matched \
 	tests/unit/t_fence \
+	tests/unit/t_marks \
+	tests/unit/t_msg_device_rings \
+	tests/unit/t_msg_device_mixed \
 	tests/unit/t_order \
 	tests/unit/t_idle \
 	tests/unit/t_long \
@@ -144,6 +147,18 @@ tests_unit_t_delivery_SOURCES = tests/unit/t_delivery.c tests/unit/heads.h $(EP_
 tests_unit_t_delivery_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_matched_SOURCES = tests/unit/t_matched.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_matched_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_marks_SOURCES = tests/unit/t_marks.c tests/unit/two_ends.h $(EP_FIXTURE)
+tests_unit_t_marks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_msg_device_mixed_SOURCES = tests/unit/t_msg_device_mixed.c $(msg_device) $(EP_FIXTURE) $(runtime_rig)
+tests_unit_t_msg_device_mixed_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_msg_device_mixed_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_msg_device_mixed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_get,--wrap=mrf_mr_device_put
+EXTRA_tests_unit_t_msg_device_mixed_DEPENDENCIES = $(runtime_stand_ins)
+tests_unit_t_msg_device_rings_SOURCES = tests/unit/t_msg_device_rings.c $(msg_device) $(EP_FIXTURE) $(runtime_rig)
+tests_unit_t_msg_device_rings_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_msg_device_rings_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_msg_device_rings_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_stage_ring_take -Wl,--wrap=mrf_mr_device_get,--wrap=mrf_mr_device_put
+EXTRA_tests_unit_t_msg_device_rings_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_fence_SOURCES = tests/unit/t_fence.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_fence_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_order_SOURCES = tests/unit/t_order.c tests/unit/two_ends.h $(EP_FIXTURE)

@@ -33,4 +33,10 @@ static inline unsigned mrf_bulk_in_flight(const struct mrf_bulk *bulk)
 	return bulk->tail - bulk->head;
 }
 
+/* Is no part of a long message on its way over the connection's pair? */
+static inline bool mrf_bulk_is_idle(const struct mrf_conn *conn)
+{
+	return !conn->bulk || !mrf_bulk_in_flight(conn->bulk);
+}
+
 #endif

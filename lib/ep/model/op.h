@@ -41,6 +41,7 @@ struct mrf_op_type {
 	const char *call;	   /* that begins it, for messages; NULL: none, or one of many */
 	bool begun;		   /* the operation had another type before: cannot be canceled */
 	bool data;		   /* what it posts carries the data for the peer's application */
+	bool parts;		   /* a message for whose bytes the target asks part by part */
 	const struct mrf_rpc *rpc; /* how to ask the peer's agent; NULL: never */
 	/*
 	 * Posts the next part of op, which is not wholly posted. -FI_ENOKEY: what was

@@ -44,10 +44,11 @@ bool mrf_copies_drop_locked(struct mrf_copies *copies, struct mrf_copy *copy)
 	return true;
 }
 
-struct mrf_stage_ring *mrf_copies_ring_locked(struct mrf_copies *copies)
+struct mrf_stage_ring *mrf_copies_ring_locked(struct mrf_copies *copies,
+					      struct mrf_stage_pool *pool)
 {
 	mrf_lock_held(&ep_of(copies)->lock);
-	return mrf_stage_ring_try(&ep_of(copies)->buf.lines);
+	return mrf_stage_ring_try(pool);
 }
 
 /* Those that wait for a ring try again: there is one, or none will be given back. */
@@ -59,10 +60,11 @@ static void try_again_locked(struct mrf_copies *copies)
 		mrf_copies_add_locked(copies, mrf_list_entry(node, struct mrf_copy, node));
 }
 
-void mrf_copies_give_ring_locked(struct mrf_copies *copies, struct mrf_stage_ring *ring)
+void mrf_copies_give_ring_locked(struct mrf_copies *copies, struct mrf_stage_pool *pool,
+				 struct mrf_stage_ring *ring)
 {
 	mrf_lock_held(&ep_of(copies)->lock);
-	mrf_stage_ring_give(&ep_of(copies)->buf.lines, ring);
+	mrf_stage_ring_give(pool, ring);
 	try_again_locked(copies);
 }
 
@@ -75,19 +77,24 @@ static int do_copy(struct mrf_buf *buf, struct mrf_copy *copy)
 	case MRF_COPY_BYTES:
 		break;
 	case MRF_COPY_RING:
-		return mrf_stage_ring_take(&buf->lines, buf->space->pd, &copy->ring);
+		return mrf_stage_ring_take(copy->pool, buf->space->pd, &copy->ring);
 	}
 	return mrf_stage_part(buf, copy->local, copy->from, copy->len, copy->host);
 }
 
-/* It may have been given back before the copy could say that it waits. */
+/*
+ * It may have been given back before the copy could say that it waits; or whoever was making the other
+ * one could not, so that this copy tries again, and fails if it is alone.
+ */
 static void wait_for_ring_locked(struct mrf_copies *copies, struct mrf_copy *copy)
 {
-	copy->ring = mrf_copies_ring_locked(copies);
+	copy->ring = mrf_copies_ring_locked(copies, copy->pool);
 	if (copy->ring)
 		copy->over(copy, NULL);
-	else
+	else if (mrf_stage_ring_is_used(copy->pool))
 		mrf_list_add_tail(&copy->node, &copies->ringless);
+	else
+		mrf_copies_add_locked(copies, copy);
 }
 
 static void did_locked(struct mrf_copies *copies, struct mrf_copy *copy, int ret,

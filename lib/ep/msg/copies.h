@@ -33,7 +33,8 @@ struct mrf_copy {
 	const struct mrf_local *local; /* BYTES */
 	uint64_t from, len;
 	void *host;
-	struct mrf_stage_ring *ring; /* RING: what was made */
+	struct mrf_stage_pool *pool; /* RING: for this pool */
+	struct mrf_stage_ring *ring; /* what was made */
 };
 
 #define MRF_COPIERS 2
@@ -60,9 +61,15 @@ void mrf_copies_init(struct mrf_inbox *inbox);
 void mrf_copies_add_locked(struct mrf_copies *copies, struct mrf_copy *copy);
 /* True: it had not begun, and will not; over is not called. */
 bool mrf_copies_drop_locked(struct mrf_copies *copies, struct mrf_copy *copy);
-/* NULL: none is free; it has to be made, as a copy of kind RING. */
-struct mrf_stage_ring *mrf_copies_ring_locked(struct mrf_copies *copies);
-void mrf_copies_give_ring_locked(struct mrf_copies *copies, struct mrf_stage_ring *ring);
+/*
+ * A ring of buf.going or buf.coming. Whoever has one of these goes on by himself, but both in one pool
+ * could wait for each other, at two endpoints that have one ring each. NULL: none is free; it has to be
+ * made, as a copy of kind RING.
+ */
+struct mrf_stage_ring *mrf_copies_ring_locked(struct mrf_copies *copies,
+					      struct mrf_stage_pool *pool);
+void mrf_copies_give_ring_locked(struct mrf_copies *copies, struct mrf_stage_pool *pool,
+				 struct mrf_stage_ring *ring);
 
 /* Does a copy wait that may begin? */
 bool mrf_copies_may_begin_locked(const struct mrf_copies *copies);

@@ -10,6 +10,11 @@ static struct mrf_copies *copies_for(const struct mrf_landing *landing)
 	return &landing->origin->inbox->copies;
 }
 
+static struct mrf_stage_pool *pool_for(const struct mrf_landing *landing)
+{
+	return &landing->origin->inbox->ep->buf.coming;
+}
+
 int mrf_landing_need_locked(struct mrf_origin *origin)
 {
 	mrf_lock_held(&origin->inbox->ep->lock);
@@ -33,7 +38,8 @@ static void want_ring_locked(struct mrf_landing *landing,
 	if (landing->wanted)
 		return;
 	landing->wanted = true;
-	landing->want = (struct mrf_copy){ .kind = MRF_COPY_RING, .over = made };
+	landing->want =
+		(struct mrf_copy){ .kind = MRF_COPY_RING, .over = made, .pool = pool_for(landing) };
 	mrf_list_init(&landing->want.node);
 	mrf_copies_add_locked(copies_for(landing), &landing->want);
 }
@@ -48,7 +54,7 @@ struct mrf_place *mrf_landing_find_locked(struct mrf_landing *landing, struct mr
 	if (landing->used == MRF_STAGE_CHUNKS)
 		return NULL;
 	if (!landing->ring && !landing->wanted)
-		landing->ring = mrf_copies_ring_locked(copies_for(landing));
+		landing->ring = mrf_copies_ring_locked(copies_for(landing), pool_for(landing));
 	if (!landing->ring) {
 		want_ring_locked(landing, made);
 		return NULL;
@@ -94,7 +100,7 @@ void mrf_landing_rest_locked(struct mrf_landing *landing)
 {
 	if (!landing || landing->used || !landing->ring)
 		return;
-	mrf_copies_give_ring_locked(copies_for(landing), landing->ring);
+	mrf_copies_give_ring_locked(copies_for(landing), pool_for(landing), landing->ring);
 	landing->ring = NULL;
 }
 

@@ -10,11 +10,11 @@
 #include "ep/msg/pull.h"
 
 static const struct mrf_why no_memory = {
-	FI_ENOMEM, 4338, "there is no memory to receive a long message: it is lost"
+	FI_ENOMEM, 4338, "there is no memory to ask for the bytes of a message: it is lost"
 };
 static const struct mrf_why no_pair = {
 	FI_ENOMEM, 4335,
-	"there are no resources to receive long messages from this sender: the message is lost"
+	"there are no resources to ask this sender for bytes of its messages: the message is lost"
 };
 static const struct mrf_why withdrawn = {
 	FI_ECANCELED, 4336, "the sender has given the message up before all of it had come"
@@ -309,24 +309,24 @@ void mrf_pull_lost_locked(struct mrf_origin *origin)
 	}
 }
 
+/* All that is wanted of it, though its receive has not completed yet. */
+static bool has_come(const struct mrf_message *message)
+{
+	return message->offer.at == MRF_OFFER_PULLED &&
+	       message->late.pull->arrived == message->late.pull->room;
+}
+
 void mrf_pull_refuse_locked(struct mrf_origin *origin)
 {
 	mrf_lock_held(&origin->inbox->ep->lock);
 	mrf_list_each_safe (node, &origin->offers) {
 		struct mrf_message *message = message_at(node);
 
-		if (message->offer.at != MRF_OFFER_PULLED)
+		if (message->offer.at != MRF_OFFER_PULLED || has_come(message))
 			continue;
 		message->offer.refused = true;
 		fail_pull_locked(message->late.pull, &no_pair);
 	}
-}
-
-/* All that is wanted of it, though its receive has not completed yet. */
-static bool has_come(const struct mrf_message *message)
-{
-	return message->offer.at == MRF_OFFER_PULLED &&
-	       message->late.pull->arrived == message->late.pull->room;
 }
 
 void mrf_pull_give_up_locked(struct mrf_message *message, const struct mrf_why *why)

@@ -185,7 +185,7 @@ static bool in_use_locked(const struct mrf_peer *peer)
 {
 	return peer->conn->tail != peer->conn->head || !mrf_list_empty(&peer->known.asked) ||
 	       !mrf_list_empty(&peer->known.to_ask) ||
-	       (!mrf_list_empty(&peer->queue) && peer->known.leases < MRF_LEASES);
+	       (mrf_peer_has_ops(peer) && peer->known.leases < MRF_LEASES);
 }
 
 bool mrf_ask_release_locked(struct mrf_peer *peer)
@@ -194,7 +194,7 @@ bool mrf_ask_release_locked(struct mrf_peer *peer)
 
 	mrf_lock_held(&peer->ep->lock);
 	if (mrf_likely(!peer->known.leases) || in_use_locked(peer) ||
-	    (peer->known.lately && mrf_list_empty(&peer->queue)))
+	    (peer->known.lately && !mrf_peer_has_ops(peer)))
 		return false;
 	if (!mrf_conn_room_locked(peer->conn) ||
 	    post_message_locked(peer, msg, mrf_note_encode(MRF_MSG_RELEASE, msg))) {

@@ -128,12 +128,6 @@ static bool ends_plainly(const struct mrf_ep *ep, const struct mrf_op *op)
 	return mrf_local_is_bare(op->local.kind) && !op->local.rest;
 }
 
-/* Is it a message that the target asks for part by part? */
-static bool is_long(const struct mrf_op *op)
-{
-	return op->type->kind == MRF_OP_SEND && op->total > MRF_LINE_DATA;
-}
-
 int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *op)
 {
 	/*
@@ -165,7 +159,7 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 						      .arrives = mrf_kind_arrives(req->type->kind),
 						      .message = req->type->kind == MRF_OP_SEND,
 						      .whole = req->type->kind == MRF_OP_SEND,
-						      .apart = is_long(op),
+						      .apart = req->type->parts,
 						      .inject = req->flags & FI_INJECT,
 						      .late = late },
 			     &op->local);

@@ -39,7 +39,7 @@ static void give_ring_locked(struct mrf_peer *peer)
 
 	if (!lift || !lift->ring || peer->lifted || lift->first != lift->last)
 		return;
-	mrf_copies_give_ring_locked(copies_of(peer), lift->ring);
+	mrf_copies_give_ring_locked(copies_of(peer), &peer->ep->buf.going, lift->ring);
 	lift->ring = NULL;
 }
 
@@ -96,7 +96,9 @@ static void begin_part_locked(struct mrf_lift *lift, struct mrf_op *op, struct m
 {
 	struct mrf_copy *copy = &lift->copy;
 
-	*copy = (struct mrf_copy){ .kind = MRF_COPY_RING, .over = part_over_locked };
+	*copy = (struct mrf_copy){ .kind = MRF_COPY_RING,
+				   .pool = &lift->peer->ep->buf.going,
+				   .over = part_over_locked };
 	mrf_list_init(&copy->node);
 	if (lift->ring) {
 		copy->kind = MRF_COPY_BYTES;
@@ -132,7 +134,7 @@ int mrf_lift_next_locked(struct mrf_bulk *bulk, mrf_lifted *over)
 	if (peer->lift->last - peer->lift->first == MRF_STAGE_CHUNKS)
 		return 0;
 	if (!peer->lift->ring)
-		peer->lift->ring = mrf_copies_ring_locked(copies_of(peer));
+		peer->lift->ring = mrf_copies_ring_locked(copies_of(peer), &peer->ep->buf.going);
 	peer->lift->over = over;
 	begin_part_locked(peer->lift, op, granted);
 	return 0;

@@ -83,6 +83,7 @@ const struct mrf_op_type mrf_op_offer = {
 	.kind = MRF_OP_SEND,
 	.call = "fi_send",
 	.data = true, /* the frame */
+	.parts = true,
 	.post = post_offer_locked,
 	.came = came_locked,
 };
@@ -95,7 +96,7 @@ static void refused_locked(struct mrf_op *op)
 
 	mrf_why_set(&why, FI_ECONNREFUSED, 4333,
 		    "the peer has not received the message: its endpoint is closing, or has no "
-		    "room to receive long messages");
+		    "room to ask for its bytes");
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_offered_fail_locked(op, &why);
 }
@@ -342,6 +343,9 @@ void mrf_offer_completed_locked(struct mrf_bulk *bulk, const struct mrf_wc *wc)
 	else
 		part_failed_locked(bulk, posted.op, wc);
 	post_all_locked(bulk);
+	/* It may have been the last of an address that was removed. */
+	if (mrf_unlikely(bulk->conn->peer->gone))
+		mrf_conn_kick_locked(bulk->conn->peer);
 }
 
 void mrf_offer_lost_locked(struct mrf_conn *conn)
@@ -378,8 +382,9 @@ static void no_pair_locked(struct mrf_peer *peer, int ret)
 	struct mrf_why why;
 
 	mrf_why_set(&why, -ret, 4331,
-		    "there are no resources for messages of more than %d bytes: %s", MRF_SEND_MAX,
-		    mrf_errtext(-ret));
+		    "there are no resources for messages of more than %d bytes or with "
+		    "FI_MATCH_COMPLETE: %s",
+		    MRF_SEND_MAX, mrf_errtext(-ret));
 	mrf_refuse(why.err, FI_LOG_EP_DATA, (unsigned)why.code, "%s", why.text);
 	mrf_offered_fail_all_locked(peer, &why);
 	mrf_list_each_safe (node, &peer->queue) {

@@ -18,18 +18,13 @@ static bool conn_is_idle_locked(const struct mrf_conn *conn)
 	return !mrf_conn_in_flight_locked(conn) && !mrf_rpc_awaited_locked(conn);
 }
 
-static bool bulk_is_idle(const struct mrf_peer *peer)
-{
-	return !peer->conn || !peer->conn->bulk || !mrf_bulk_in_flight(peer->conn->bulk);
-}
-
 /* Has all that was queued before op (NULL: all) ended? */
 static bool is_clear_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
 	return is_first(peer, op) && (!peer->conn || conn_is_idle_locked(peer->conn)) &&
 	       mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->offered) &&
-	       bulk_is_idle(peer) && !peer->chores.uncompleted && !peer->chores.unprepared &&
-	       !peer->lifted;
+	       (!peer->conn || mrf_bulk_is_idle(peer->conn)) && !peer->chores.uncompleted &&
+	       !peer->chores.unprepared && !peer->lifted;
 }
 
 /*

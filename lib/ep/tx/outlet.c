@@ -42,7 +42,7 @@ bool mrf_outlet_waits_locked(const struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	return !mrf_list_empty(&peer->undelivered) || !mrf_list_empty(&peer->offered) ||
-	       (!mrf_list_empty(&peer->queue) && !mrf_outlet_is_open(&peer->line));
+	       (mrf_peer_has_ops(peer) && !mrf_outlet_is_open(&peer->line));
 }
 
 void mrf_outlet_probe_locked(struct mrf_conn *conn)

@@ -2,6 +2,7 @@
 /* The initiator's data path: posting in order, and completions. */
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "ep/link/bulk.h"
 #include "ep/link/conn.h"
 #include "ep/model/account.h"
 #include "ep/resolve/ask.h"
@@ -286,6 +287,8 @@ static void advance_one_locked(struct mrf_peer *peer)
 		if (peer->state == MRF_PEER_IDLE && mrf_peer_has_work(peer))
 			mrf_conn_kick_locked(peer);
 		end_marks_locked(peer);
+		if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue)))
+			mrf_conn_kick_locked(peer);
 		return;
 	}
 	if (mrf_unlikely(peer->line.asks || peer->conn->bulk))
@@ -313,7 +316,8 @@ static void advance_one_locked(struct mrf_peer *peer)
 	if (mrf_unlikely(peer->gone && mrf_list_empty(&peer->queue) &&
 			 mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->offered) &&
 			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
-			 !peer->lifted && !mrf_conn_in_flight_locked(peer->conn)))
+			 !peer->lifted && mrf_bulk_is_idle(peer->conn) &&
+			 !mrf_conn_in_flight_locked(peer->conn)))
 		mrf_conn_kick_locked(peer);
 }
 
@@ -336,10 +340,15 @@ static __attribute__((noinline)) void failed_locked(struct mrf_conn *conn, struc
 	mrf_rpc_unsent_locked(conn, conn->head - 1, mrf_fail_conn_locked(conn, op, wc));
 }
 
-/* Messages that wait until the target has taken others: it says so, and no completion does. */
+/*
+ * Messages that wait until the target has taken others: it says so, and no completion does. But a
+ * completion may be all that the first of the queue, fenced or a mark, has waited for.
+ */
 static bool awaits_window(const struct mrf_peer *peer)
 {
-	return peer->kind == MRF_CONN_LINE && !mrf_outlet_is_open(&peer->line);
+	const struct mrf_op *first = mrf_list_entry(peer->queue.next, struct mrf_op, node);
+
+	return peer->kind == MRF_CONN_LINE && !mrf_outlet_is_open(&peer->line) && !first->fence;
 }
 
 static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)

@@ -180,7 +180,8 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 	if (peer->gone && !mrf_peer_has_work(peer) && mrf_list_empty(&peer->queue) &&
 	    mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->chores.list) &&
 	    !peer->chores.busy && !peer->chores.unprepared && !peer->lifted &&
-	    (!peer->conn || peer->conn->head == peer->conn->tail)) {
+	    (!peer->conn ||
+	     (peer->conn->head == peer->conn->tail && mrf_bulk_is_idle(peer->conn)))) {
 		if (peer->conn) {
 			mrf_bulk_end_locked(peer->conn);
 			mrf_conn_destroy_locked(peer->conn);

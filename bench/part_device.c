@@ -283,6 +283,7 @@ static const struct row far_rows[] = {
 	{ BENCH_MAX_LEN, 1, 4, "1 MiB", { 1.15, 0 }, { 0 } },
 	{ 64 << 10, WORK_DEPTH, 32, "64 KiB", { 0 }, { 0 } },
 	{ 8, 1, 96, "8 B", { 0 }, { 0 } },
+	{ 8, WORK_DEPTH, 192, "8 B", { 0 }, { 0 } },
 	{ 0 },
 };
 

@@ -354,6 +354,26 @@ bool mrf_local_open(const struct mrf_buf *buf, const struct mrf_local *local)
 	return true;
 }
 
+void *mrf_local_memory(const struct mrf_buf *buf, const struct mrf_local *local)
+{
+	switch (local->kind) {
+	case MRF_LOCAL_INLINE:
+		return (void *)(uintptr_t)local->data;
+	case MRF_LOCAL_BOUNCE:
+		return local->copy;
+	case MRF_LOCAL_STAGED:
+		return local->rest->memory;
+	case MRF_LOCAL_DESC:
+		return mrf_local_desc_memory(buf, local);
+	case MRF_LOCAL_CACHED: /* may cease to be mapped */
+	case MRF_LOCAL_TEMP:
+	case MRF_LOCAL_COPY:
+	case MRF_LOCAL_APART:
+		break;
+	}
+	return NULL;
+}
+
 int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge,
 		   int max)
 {

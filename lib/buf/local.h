@@ -191,6 +191,12 @@ bool mrf_local_open(const struct mrf_buf *buf, const struct mrf_local *local);
 int mrf_local_sges(const struct mrf_local *local, uint64_t from, uint64_t *len, struct mrf_sge *sge,
 		   int max);
 
+/*
+ * Where the bytes of a short transfer are, in one piece that may be looked at and changed under a
+ * lock. NULL: nowhere, or its region was closed.
+ */
+void *mrf_local_memory(const struct mrf_buf *buf, const struct mrf_local *local);
+
 /* Codes of reads, writes and messages: the first of those that mrf_local_check describes. */
 enum { MRF_LOCAL_MISSING = 4010, MRF_LOCAL_NO_RIGHT, MRF_LOCAL_OUTSIDE };
 

@@ -181,3 +181,17 @@ int mrf_local_desc_use(const struct mrf_buf *buf, const struct mrf_local_req *re
 	*covered = fit.bytes;
 	return fit.unusable;
 }
+
+void *mrf_local_desc_memory(const struct mrf_buf *buf, const struct mrf_local *local)
+{
+	const struct mrf_mr *mr;
+	uint64_t addr;
+
+	if (local->ndesc != 1 || local->nsge != 1 || local->rest)
+		return NULL;
+	mr = mrf_desc_find(buf->space->pool, local->desc[0]);
+	if (!mr || MRF_MR_GET(mr->nseg) != 1)
+		return NULL;
+	addr = MRF_MR_GET(mr->seg.addr) + (local->sge[0].addr - MRF_MR_GET(mr->seg.iova));
+	return mrf_desc_still(mr, local->desc[0]) ? (void *)(uintptr_t)addr : NULL;
+}

@@ -18,6 +18,9 @@ int mrf_local_desc_check(const struct mrf_buf *buf, const struct mrf_local_req *
 int mrf_local_desc_use(const struct mrf_buf *buf, const struct mrf_local_req *req,
 		       struct mrf_local *local, bool strict, uint64_t *covered);
 
+/* Where the only piece is, as the processor knows it. NULL: there are more, or the region was closed. */
+void *mrf_local_desc_memory(const struct mrf_buf *buf, const struct mrf_local *local);
+
 /* --- registered by the cache, or for one transfer: local_pin.c ---------------------- */
 
 /*

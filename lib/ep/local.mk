@@ -135,6 +135,10 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/peer_queue.h \
 	lib/ep/tx/peers.c \
 	lib/ep/tx/peers.h \
+	lib/ep/tx/access_op.c \
+	lib/ep/tx/access_op.h \
+	lib/ep/tx/ring_op.c \
+	lib/ep/tx/ring_op.h \
 	lib/ep/tx/rma_op.c \
 	lib/ep/tx/rma_op.h \
 	lib/ep/tx/rewind.c \
@@ -151,6 +155,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/outlet.h \
 	lib/ep/tx/idle.c \
 	lib/ep/tx/idle.h \
+	lib/ep/tx/few_op.c \
+	lib/ep/tx/few_op.h \
 	lib/ep/tx/lift.c \
 	lib/ep/tx/lift.h \
 	lib/ep/tx/note.c \

@@ -8,7 +8,7 @@
 #include "ep/ep_ops.h"
 #include "ep/rma_short.h"
 #include "ep/tx/commit.h"
-#include "ep/tx/rma_op.h"
+#include "ep/tx/access_op.h"
 #include "ep/tx/entry.h"
 
 #define MSG_FLAGS                                                                          \

@@ -14,7 +14,7 @@
 #include "base/iov.h"
 #include "base/user.h"
 #include "ep/short.h"
-#include "ep/tx/rma_op.h"
+#include "ep/tx/access_op.h"
 #include "monitor/life.h"
 #include "mr/desc.h"
 

@@ -257,7 +257,9 @@ bool mrf_mr_commit_flush(struct mrf_mr_hold *hold, int *err)
 
 void mrf_mr_hold_end(struct mrf_mr_hold *hold)
 {
-	mrf_mr_leave(hold->mr);
+	if (hold->mr)
+		mrf_mr_leave(hold->mr);
+	hold->mr = NULL;
 }
 
 /* --- memory of devices ------------------------------------------------------------- */

@@ -114,6 +114,7 @@ int mrf_mr_commit_check(const struct mrf_mr_hold *hold);
  * takes as long as the storage takes.
  */
 bool mrf_mr_commit_flush(struct mrf_mr_hold *hold, int *err);
+/* Harmless if it holds nothing: mr is NULL. */
 void mrf_mr_hold_end(struct mrf_mr_hold *hold);
 
 /*

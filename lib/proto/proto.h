@@ -101,6 +101,8 @@ enum mrf_msg_type {
 	MRF_MSG_FORGET = 6,
 	/* From the initiator: it no longer uses the answers that were good once. */
 	MRF_MSG_RELEASE = 7,
+	/* A request, as those below. */
+	MRF_MSG_BYTES = 8,
 	/* From the initiator, behind the write that the message is about. */
 	MRF_MSG_DATA = 9,
 	/* Requests and their replies. */
@@ -149,7 +151,8 @@ enum mrf_request_kind {
 	MRF_NO_REQUEST,
 	MRF_REQUEST_ATOMIC, /* several go into a message, with their replies */
 	MRF_REQUEST_FLUSH,  /* takes as long as the storage does: has a message of its own */
-	MRF_REQUEST_STAGE   /* takes as long as a device does: likewise */
+	MRF_REQUEST_STAGE,  /* takes as long as a device does: likewise */
+	MRF_REQUEST_BYTES   /* takes as long as a device does; but several go into a message */
 };
 
 enum mrf_request_kind mrf_request_kind(enum mrf_msg_type type);
@@ -181,6 +184,10 @@ struct mrf_request {
 #define MRF_STAGE_COUNT (1u << 30) /* of a write to a region with a number: it is done */
 #define MRF_STAGE_OFFSET 0x7ffffu  /* mask: where the bytes are in the ring */
 #define MRF_PROTO_RING 0x80000ul   /* bytes of a ring; its first has the address 0 */
+/*
+ * A request of type BYTES is for such a region, too, with the same details but for the place in the
+ * ring: the bytes are the body of the request (PUT), or of the reply.
+ */
 
 /* enum mrf_mr_status, or one of these. */
 enum mrf_reply_status {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Peers that reach memory of a device: by way of a ring at the target and requests to its agent
- * (ep/tx/rma_op.h, ep/rx/ring.h, ep/rx/job_serve.h).
+ * (ep/tx/ring_op.h, ep/rx/ring.h, ep/rx/job_serve.h), or, few bytes, by requests alone (ep/tx/few_op.h).
  */
 #include <pthread.h>
 #include <time.h>
@@ -58,9 +58,21 @@ static ssize_t change_far(void)
 
 /* --- bytes ---------------------------------------------------------------------------------- */
 
-static const size_t lens[] = {
-	1, 7, 64, 65, 4096, 16385, 131072, 131073, MRF_PROTO_RING, MRF_PROTO_RING + 3, LEN - 13
-};
+static const size_t lens[] = { 1,
+			       7,
+			       64,
+			       65,
+			       MRF_PROTO_REPLY_BODY,
+			       MRF_PROTO_REPLY_BODY + 1,
+			       MRF_PROTO_REQUEST_BODY,
+			       MRF_PROTO_REQUEST_BODY + 1,
+			       4096,
+			       16385,
+			       131072,
+			       131073,
+			       MRF_PROTO_RING,
+			       MRF_PROTO_RING + 3,
+			       LEN - 13 };
 
 /* All of it. */
 static void want_written(void)
@@ -124,6 +136,119 @@ START_TEST(far_device_takes_bytes_of_any_buffer)
 	ck_assert_int_eq(read_far(0, 100), 0);
 	want_ok(&p.a, &p);
 	ck_assert(!memcmp(mem, want + 50, 100));
+	close_all();
+}
+END_TEST
+
+static atomic_uint few; /* messages of such requests */
+
+static enum fake_fate count_few(uint8_t *msg, size_t *len, bool from_target)
+{
+	(void)len;
+	if (!from_target && msg[0] == MRF_MSG_BYTES)
+		atomic_fetch_add(&few, 1);
+	return FAKE_DELIVER;
+}
+
+/* What has gathered while one is on the way goes together, and nothing but requests goes. */
+START_TEST(far_device_few_bytes_go_in_requests)
+{
+	const unsigned n = MRF_REQUESTS;
+	unsigned i;
+
+	open_all(_i % RIGS,
+		 _i / RIGS ? FI_MR_ALLOCATED | FI_MR_LOCAL | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR
+			   : FI_MR_ALLOCATED);
+	there_and_back(8);
+	atomic_store(&few, 0);
+	fake.on_send = count_few;
+	memcpy(mem, want, LEN);
+	hold(1);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(write_far(i * 8, 8), 0);
+	want_soon(is_inside());
+	let_go();
+	for (i = 0; i < n; i++)
+		want_ok(&p.a, &p);
+	rig->get(got, dev, n * 8);
+	ck_assert(!memcmp(got, want, n * 8));
+	ck_assert_msg(atomic_load(&few) == 2, "%u messages", atomic_load(&few));
+	memset(mem, 0, LEN);
+	hold(1);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(read_far(i * 8, 8), 0);
+	want_soon(is_inside());
+	let_go();
+	for (i = 0; i < n; i++)
+		want_ok(&p.a, &p);
+	ck_assert(!memcmp(mem, want, n * 8));
+	ck_assert_msg(atomic_load(&few) == 4, "%u messages", atomic_load(&few));
+	fake.on_send = NULL;
+	close_all();
+}
+END_TEST
+
+/* One of those that are copied together fails, and those behind it are asked for again. */
+START_TEST(far_device_few_bytes_that_fail_fail_alone)
+{
+	const unsigned n = MRF_REQUESTS, bad = 5;
+	bool write = _i / RIGS;
+	unsigned i;
+
+	open_all(_i % RIGS, FI_MR_ALLOCATED);
+	there_and_back(8);
+	memcpy(mem, want, LEN);
+	rig->put(dev, write ? got + 100000 : want, n * 8);
+	memset(mem + LEN - n * 8, 0, n * 8);
+	hold(1);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(write ? write_far(i * 8, 8) : read_far(i * 8, 8), 0);
+	want_soon(is_inside());
+	control.fail_next(write ? rig->put_call : rig->get_call, bad + 1, rig->lost);
+	let_go();
+	for (i = 0; i < n; i++) {
+		if (i == bad)
+			want_err(&p.a, &p, FI_EIO, NULL);
+		else
+			want_ok(&p.a, &p);
+	}
+	rig->get(got, dev, n * 8);
+	if (write)
+		memcpy(got + bad * 8, want + bad * 8, 8);
+	ck_assert(!memcmp(write ? got : mem, want, n * 8));
+	close_all();
+}
+END_TEST
+
+static void *close_far(void *arg)
+{
+	must_close(&dev_mr->fid);
+	dev_mr = NULL;
+	return arg;
+}
+
+/* The region is closed while one of them is copied: those behind it are not done. */
+START_TEST(far_device_few_bytes_are_refused_when_the_region_is_closed)
+{
+	const unsigned n = MRF_REQUESTS;
+	pthread_t thread;
+	unsigned i;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(8);
+	memcpy(mem, want, LEN);
+	hold(2);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(write_far(i * 8, 8), 0);
+	want_ok(&p.a, &p); /* it went alone */
+	want_soon(is_inside());
+	ck_assert_int_eq(pthread_create(&thread, NULL, close_far, NULL), 0);
+	usleep(20000);
+	let_go();
+	pthread_join(thread, NULL);
+	want_ok(&p.a, &p);
+	for (i = 2; i < n; i++)
+		want_err(&p.a, &p, FI_EKEYREJECTED, NULL);
 	close_all();
 }
 END_TEST
@@ -699,6 +824,10 @@ static TCase *far_device(void)
 	tcase_add_loop_test(tc, far_device_bytes_are_written_and_read, 0, MODES);
 	tcase_add_loop_test(tc, far_device_is_read_while_more_is_copied, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_takes_bytes_of_any_buffer, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_few_bytes_go_in_requests, 0, 2 * RIGS);
+	tcase_add_loop_test(tc, far_device_few_bytes_that_fail_fail_alone, 0, 2 * RIGS);
+	tcase_add_loop_test(tc, far_device_few_bytes_are_refused_when_the_region_is_closed, 0,
+			    RIGS);
 	tcase_add_loop_test(tc, far_device_takes_bytes_of_a_device, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_is_one_of_several_ranges, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_write_brings_its_data, 0, RIGS);

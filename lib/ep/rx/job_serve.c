@@ -81,6 +81,16 @@ static int begin_flush(struct mrf_work *work, const struct mrf_request *request)
 
 /* --- memory of devices --------------------------------------------------------------------- */
 
+static bool holds(const struct mrf_work *work, const struct mrf_mr *mr)
+{
+	bool held = work->hold.mr == mr;
+	unsigned i;
+
+	for (i = 0; i < work->nfew; i++)
+		held |= work->few[i].hold.mr == mr;
+	return held;
+}
+
 /*
  * A job of a connection that has ended and that works on the same region; NULL: there is none. It
  * writes what was asked for earlier, which must not land after what is asked for now.
@@ -90,7 +100,7 @@ static struct mrf_work *find_late(const struct mrf_work *work)
 	mrf_list_each (node, &mrf_eps_of(work->passive->ep->agent)->orphans) {
 		struct mrf_work *late = mrf_list_entry(node, struct mrf_work, node);
 
-		if (late->hold.mr == work->hold.mr)
+		if (holds(late, work->hold.mr))
 			return late;
 	}
 	return NULL;
@@ -165,6 +175,140 @@ static int begin_copy(struct mrf_work *work, const struct mrf_request *request)
 	work->ring = mrf_ring_get(work->passive);
 	work->host = work->ring->memory + (request->what & MRF_STAGE_OFFSET);
 	return start_job(work, copy_next);
+}
+
+/* --- few bytes of it ------------------------------------------------------------------------ */
+
+static bool is_here(const struct mrf_request *request)
+{
+	if (!request->len || request->what & ~(MRF_STAGE_PUT | MRF_STAGE_COUNT))
+		return false;
+	return request->what & MRF_STAGE_PUT ? request->body_len == request->len
+					     : request->len <= MRF_PROTO_REPLY_BODY;
+}
+
+static uint64_t right_to(const struct mrf_request *request)
+{
+	return request->what & MRF_STAGE_PUT ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+}
+
+/* In a thread of the crew. What is behind one that fails is not done. */
+static bool copy_few(struct mrf_job *job)
+{
+	struct mrf_work *work = work_of(job);
+	struct mrf_hmem_why why = { .text = "" };
+	unsigned i;
+
+	for (i = 0; i < work->nfew && !atomic_load(&work->gone); i++) {
+		struct mrf_few *few = &work->few[i];
+
+		while (mrf_mr_stage_copy(&few->hold, few->put, &few->host, &few->err, &why))
+			;
+		few->done = true;
+		if (few->err && few->err != FI_ECANCELED)
+			mrf_warn(FI_LOG_EP_DATA, 4166, "a peer's %s device memory fails: %s",
+				 few->put ? "write to" : "read from", why.text);
+		if (few->err)
+			break;
+	}
+	return false;
+}
+
+/* How much room the requests of a job take: of their puts' bodies, and of replies. */
+struct room {
+	size_t bodies, used, meant;
+};
+
+/*
+ * The request is held in work->hold: it is one more of the job. The bytes of a put move, because the
+ * message may be gone when the job looks at it; those of a get go where their reply will be.
+ */
+static void add_few(struct mrf_work *work, const struct mrf_request *request, struct room *room)
+{
+	struct mrf_few *few = &work->few[work->nfew++];
+
+	*few = (struct mrf_few){ .hold = work->hold,
+				 .put = request->what & MRF_STAGE_PUT,
+				 .counts = is_counted(work, request->what & MRF_STAGE_COUNT),
+				 .event = work->event };
+	work->hold = (struct mrf_mr_hold){ .mr = NULL };
+	if (few->put) {
+		few->host = work->body + room->bodies;
+		memcpy(few->host, request->body, request->len);
+		room->bodies += request->len;
+	} else {
+		few->host = work->replies + room->used + MRF_PROTO_REPLY_HEAD;
+		room->used += request->len;
+	}
+	room->used += MRF_PROTO_REPLY_HEAD;
+}
+
+/* May the request be done by the same job? Then it is held. */
+static bool joins(struct mrf_work *work, const struct mrf_request *request, struct room *room)
+{
+	struct mrf_mr_space *space = &work->passive->ep->domain->space;
+	struct mrf_mr_query query = query_of(work, request);
+
+	room->meant += MRF_PROTO_REPLY_HEAD + mrf_min(request->len, MRF_PROTO_MAX_REPLY);
+	if (mrf_request_kind(request->type) != MRF_REQUEST_BYTES || !is_here(request) ||
+	    work->nfew == MRF_REQUESTS || room->meant > MRF_PROTO_MAX_REPLY ||
+	    request->number != work->passive->number + work->nfew)
+		return false;
+	if (mrf_mr_stage_begin(space, &query, right_to(request), &work->hold, &work->event) !=
+	    MRF_MR_OK)
+		return false;
+	if (!find_late(work))
+		return true;
+	mrf_mr_hold_end(&work->hold);
+	return false;
+}
+
+/* Those behind the first, as far as they are of this kind. */
+static void gather_few(struct mrf_work *work, struct room *room)
+{
+	const uint8_t *msg = work->passive->slots[work->slot];
+	size_t at = work->at + mrf_msg_len(msg + work->at);
+	struct mrf_request request;
+
+	while (at < work->len && !mrf_request_decode(msg + at, work->len - at, &request) &&
+	       joins(work, &request, room)) {
+		add_few(work, &request, room);
+		at += mrf_msg_len(msg + at);
+	}
+}
+
+/* All that they hold ends, because there is no thread for them. */
+static void drop_few(struct mrf_work *work)
+{
+	while (work->nfew)
+		mrf_mr_hold_end(&work->few[--work->nfew].hold);
+}
+
+static int begin_few(struct mrf_work *work, const struct mrf_request *request)
+{
+	struct room room = { .used = work->used, .meant = work->meant };
+	int ret;
+
+	if (!is_here(request))
+		return -FI_EINVAL;
+	if (!hold_bytes(work, request, right_to(request), &ret))
+		return ret;
+	work->nfew = work->told = 0;
+	add_few(work, request, &room);
+	gather_few(work, &room);
+	ret = start_job(work, copy_few);
+	if (!ret)
+		drop_few(work);
+	return ret;
+}
+
+/* What became of the next one that the job has done. */
+static void take_few(struct mrf_work *work)
+{
+	const struct mrf_few *few = &work->few[work->told++];
+
+	work->err = few->done ? few->err : FI_ECANCELED;
+	work->results = few->put ? NULL : mrf_work_body(work);
 }
 
 /* --- atomic operations on it ---------------------------------------------------------------- */
@@ -260,6 +404,8 @@ static int begin_job(struct mrf_work *work, const struct mrf_request *request)
 		return begin_flush(work, request);
 	case MRF_REQUEST_STAGE:
 		return begin_copy(work, request);
+	case MRF_REQUEST_BYTES:
+		return begin_few(work, request);
 	case MRF_REQUEST_ATOMIC:
 		return begin_atomic(work, request);
 	case MRF_NO_REQUEST:
@@ -292,11 +438,13 @@ static void tell_result(struct mrf_work *work, const struct mrf_request *request
 
 int mrf_job_serve(struct mrf_work *work, const struct mrf_request *request)
 {
-	int ret = work->flushed ? 0 : begin_job(work, request);
+	int ret = work->flushed || work->told < work->nfew ? 0 : begin_job(work, request);
 
 	work->flushed = ret == MRF_SERVE_JOB;
 	if (ret)
 		return ret;
+	if (work->told < work->nfew)
+		take_few(work);
 	mrf_ring_put(work->ring);
 	work->ring = NULL;
 	/* What it waited for is over now, however long that took. */

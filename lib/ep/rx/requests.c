@@ -17,10 +17,19 @@
 static void let_go_of_region(struct mrf_work *work)
 {
 	struct mrf_ep *ep = work->passive ? work->passive->ep : NULL;
+	unsigned i;
 
 	if (ep && work->counts && !work->err)
 		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
 	mrf_mr_hold_end(&work->hold);
+	for (i = 0; i < work->nfew; i++) {
+		struct mrf_few *few = &work->few[i];
+
+		if (ep && few->counts && few->done && !few->err)
+			mrf_mr_event(&ep->domain->space, few->event, &ep->port);
+		few->counts = false;
+		mrf_mr_hold_end(&few->hold);
+	}
 }
 
 /* What it waited for is over: its connection gets turns again. */
@@ -68,6 +77,7 @@ static struct mrf_work *work_get(struct mrf_passive *passive, unsigned slot, siz
 	work->begun = work->flushed = work->running = false;
 	mrf_list_init(&work->behind);
 	work->ring = NULL;
+	work->nfew = work->told = 0;
 	work->job.over = job_over;
 	atomic_init(&work->gone, false);
 	return work;
@@ -143,6 +153,7 @@ static int carry_out(struct mrf_work *work, const struct mrf_request *request)
 		return mrf_job_serve(work, request);
 	case MRF_REQUEST_FLUSH:
 	case MRF_REQUEST_STAGE:
+	case MRF_REQUEST_BYTES:
 		return mrf_job_serve(work, request);
 	case MRF_NO_REQUEST:
 		break;

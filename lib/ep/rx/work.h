@@ -22,6 +22,17 @@ enum mrf_serve {
 	MRF_SERVE_BEHIND     /* it is in another work's list behind: call again when that is over */
 };
 
+/* A request of type BYTES. Those that stand together in a message are one job. */
+struct mrf_few {
+	struct mrf_mr_hold hold;
+	uint8_t *host; /* where the job goes on */
+	bool put;
+	bool done;   /* unless err is set */
+	bool counts; /* as that of struct mrf_work, likewise event */
+	uint32_t event;
+	int err;
+};
+
 struct mrf_work {
 	/* in mrf_eps.works while it is spare, in orphans, or in another one's list behind */
 	struct mrf_list node;
@@ -53,6 +64,9 @@ struct mrf_work {
 	uint8_t *results; /* in replies; NULL: none come back */
 	bool stored;
 	uint8_t body[MRF_PROTO_REQUEST_BODY];
+	/* BYTES requests: those that a job has done or is at, from the one at `at` on; told: of these */
+	struct mrf_few few[MRF_REQUESTS];
+	unsigned nfew, told;
 	/* A body may be written before its length is known. */
 	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
 };

@@ -188,6 +188,10 @@ void mrf_fail_post_locked(struct mrf_op *op, int ret)
 	struct mrf_why why;
 
 	mrf_lock_held(&op->peer->ep->lock);
+	if (ret == -FI_ECANCELED) {
+		mrf_cause_fail_locked(op, MRF_WC_LOCAL, "");
+		return;
+	}
 	if (ret == -FI_EOPNOTSUPP && op->type->kind == MRF_OP_SEND)
 		mrf_why_set(
 			&why, FI_EOPNOTSUPP, 4324,

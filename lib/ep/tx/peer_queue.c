@@ -10,6 +10,7 @@
 #include "ep/tx/fail.h"
 #include "ep/msg/arrive.h"
 #include "ep/msg/reverse.h"
+#include "ep/tx/access_op.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/delivery.h"
 #include "ep/tx/offer_op.h"
@@ -220,6 +221,8 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (mrf_unlikely(peer->chores.unprepared != NULL) &&
 	    !(op == peer->chores.unprepared && peer->chores.ahead))
 		return false;
+	if (mrf_unlikely(mrf_rpc_awaited_locked(peer->conn)))
+		mrf_access_joins_locked(peer, op);
 	if (!mrf_rpc_lets_locked(peer->conn, op))
 		return false;
 	if (fence_holds_locked(peer, op))

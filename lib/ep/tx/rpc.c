@@ -106,6 +106,7 @@ static size_t reply_room(const struct mrf_request *request)
 {
 	switch (mrf_request_kind(request->type)) {
 	case MRF_REQUEST_ATOMIC:
+	case MRF_REQUEST_BYTES:
 		return MRF_PROTO_REPLY_HEAD + request->len;
 	case MRF_REQUEST_FLUSH:
 	case MRF_REQUEST_STAGE:

@@ -175,6 +175,43 @@ START_TEST(a_silent_line_gives_its_window_up_whoever_has_looked)
 }
 END_TEST
 
+static struct mrf_inlet *any_inlet_locked(void)
+{
+	return mrf_list_entry(mrf_list_first(&node_ep(&b)->inbox->inlets), struct mrf_inlet, node);
+}
+
+/* Whether any is, after so long that it would be if it could be; *was: whether it was confirmed. */
+static bool becomes_silent(bool confirmed, bool *was)
+{
+	struct mrf_ep *ep = node_ep(&b);
+	bool silent;
+	int i;
+
+	mrf_lock_take(&ep->lock);
+	*was = any_inlet_locked()->confirmed;
+	any_inlet_locked()->confirmed = confirmed;
+	mrf_lock_release(&ep->lock);
+	for (i = 0; i < 3; i++)
+		look_who_is_silent();
+	mrf_lock_take(&ep->lock);
+	silent = mrf_silent(any_inlet_locked());
+	mrf_lock_release(&ep->lock);
+	return silent;
+}
+
+/* Silent lines may be closed; that one's initiator would take it for the end of the endpoint. */
+START_TEST(a_line_that_is_being_made_is_not_silent)
+{
+	bool was;
+
+	burst(&a, a_to);
+	node_heard(&b);
+	ck_assert(!becomes_silent(false, &was));
+	ck_assert(was);
+	ck_assert(becomes_silent(true, &was));
+}
+END_TEST
+
 /* Otherwise many that have nothing to say would keep the windows of all others small. */
 START_TEST(silent_lines_take_no_slots_from_others)
 {
@@ -489,6 +526,7 @@ static TCase *tcase_inbox(void)
 	tcase_add_test(tc, busy_lines_share_the_slots);
 	tcase_add_test(tc, a_silent_line_gives_its_window_up);
 	tcase_add_test(tc, a_silent_line_gives_its_window_up_whoever_has_looked);
+	tcase_add_test(tc, a_line_that_is_being_made_is_not_silent);
 	tcase_add_test(tc, silent_lines_take_no_slots_from_others);
 	tcase_add_test(tc, what_was_allowed_before_is_accepted);
 	return tc;

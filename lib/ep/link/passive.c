@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/compiler.h"
 #include "ep/link/passive.h"
+#include "ep/msg/lines.h"
 
 int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot)
 {
@@ -122,6 +123,8 @@ void mrf_passive_established(struct mrf_passive *passive)
 {
 	mrf_passive_move(passive, MRF_PASSIVE_CONFIRM);
 	stop_waiting(passive);
+	if (passive->inlet)
+		mrf_inlet_confirmed(passive->inlet);
 }
 
 void mrf_passive_broken(struct mrf_passive *passive)

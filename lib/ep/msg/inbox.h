@@ -90,6 +90,7 @@ struct mrf_inlet {
 	bool parting;		     /* its last one was sent: farewell.h */
 	bool known;		     /* its initiator had a line before */
 	bool heard;		     /* something has come over it */
+	bool confirmed;		     /* ... or its initiator has said that it is there */
 	struct mrf_frame_last said;  /* in frames that have come over it */
 	uint64_t last;		     /* number of the slot that came back last over it: lost.h */
 	uint64_t seen;		     /* last, when it was looked at: silent.h */

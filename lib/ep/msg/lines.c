@@ -284,6 +284,13 @@ void mrf_inlet_begin(struct mrf_inlet *inlet, struct mrf_vconn *vconn)
 	mrf_lock_release(&inlet->inbox->ep->lock);
 }
 
+void mrf_inlet_confirmed(struct mrf_inlet *inlet)
+{
+	mrf_lock_take(&inlet->inbox->ep->lock);
+	inlet->confirmed = true;
+	mrf_lock_release(&inlet->inbox->ep->lock);
+}
+
 bool mrf_inlet_heard(struct mrf_inlet *inlet)
 {
 	bool heard;

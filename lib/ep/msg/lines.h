@@ -38,6 +38,8 @@ void mrf_inlet_begin(struct mrf_inlet *inlet, struct mrf_vconn *vconn);
 void mrf_inlet_shut(struct mrf_inlet *inlet);
 /* Its connection is closed: what has come over it is taken in. Frees it. */
 void mrf_inlet_end(struct mrf_inlet *inlet);
+/* Its connection is confirmed, or something has come over it. */
+void mrf_inlet_confirmed(struct mrf_inlet *inlet);
 /* Has anything come over it? */
 bool mrf_inlet_heard(struct mrf_inlet *inlet);
 

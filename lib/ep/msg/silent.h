@@ -19,10 +19,13 @@
  */
 void mrf_silent_look_locked(struct mrf_inbox *inbox);
 
-/* As far as is known: who becomes silent is known to be so when it was looked at twice. */
+/*
+ * As far as is known: who becomes silent is known to be so when it was looked at twice. One that is
+ * still being made is not: its initiator would take its end for that of the endpoint.
+ */
 static inline bool mrf_silent(const struct mrf_inlet *inlet)
 {
-	return inlet->silent && inlet->seen == inlet->last;
+	return inlet->confirmed && inlet->silent && inlet->seen == inlet->last;
 }
 
 #endif

@@ -3,7 +3,8 @@
  * Very many peers: endpoints by the hundred in one process, hundreds of connections to
  * one domain and from one endpoint, more than one completion queue has room for. Each
  * moves bytes of its own. MRFAB_SCALE=2000 in the environment makes them thousands, which
- * takes minutes in an emulated guest. How long the last of them is waited for is not the
+ * takes minutes in an emulated guest; of messages, whose endpoints have longer queues, 1000
+ * senders and 500 receivers fit into 4 GiB. How long the last of them is waited for is not the
  * subject; the machine may be slow.
  */
 #include "harness.h"
@@ -18,6 +19,7 @@
 
 static __attribute__((constructor)) void patience(void)
 {
+	func_caps = FI_MSG;
 	setenv("FI_MRFAB_CONN_TIMEOUT", "60000", 0);
 }
 
@@ -91,6 +93,8 @@ static void halls_close(void)
 #define KIB_ENDPOINT 144
 #define KIB_ACCESSED 80
 #define KIB_ACCESSES 32
+#define KIB_SENDER 2240 /* an endpoint and its first line, with the queue for all of them */
+#define KIB_SENDS 48	/* a line from a peer, and of that queue its share */
 
 /* The sizes of the device's queues that a process has mapped, in KiB. */
 static long queues_kib(uint64_t pid)
@@ -272,6 +276,102 @@ CASE(one_endpoint_accesses_many)
 	for (seed = 5; seed < 7; seed++) {
 		pattern(src, seed, 0, sizeof(src));
 		write_all(f, to, src);
+		want_all(src);
+	}
+	halls_close();
+}
+
+/* --- messages ------------------------------------------------------------------------------ */
+
+/* False: it has no place for another operation before some are done. */
+static bool post_send(struct fid_ep *ep, const void *src, fi_addr_t to)
+{
+	ssize_t rc = fi_send(ep, src, LEN, NULL, to, NULL);
+
+	if (rc != -FI_EAGAIN)
+		must_ok(rc);
+	return !rc;
+}
+
+static void all_send(const uint8_t *src)
+{
+	int posted = 0, done = 0;
+
+	while (done < many) {
+		for (; posted < many; posted++) {
+			struct hall *h = &hall[posted % DOMAINS];
+
+			if (!post_send(h->ep[posted / DOMAINS], src + posted * LEN, h->to))
+				break;
+		}
+		for (int i = 0; i < DOMAINS; i++)
+			done += completed(&hall[i].f);
+	}
+}
+
+/* Once over new lines, and once over those that are there. */
+CASE(many_peers_send_to_one_endpoint)
+{
+	static uint8_t src[MANY * LEN];
+	struct peer *t = target(e);
+	struct memory mine, its;
+	struct done d;
+
+	peer_alloc(t, 0, MANY * LEN + 2 * BUF_GUARD, 1);
+	halls_open(e);
+	for (int i = 0; i < DOMAINS; i++)
+		hall[i].to = fab_insert(&hall[i].f, t->name);
+	pattern(src, 2, 0, sizeof(src));
+	mine = memory_of((uint64_t)getpid());
+	if (t->os_pid)
+		its = memory_of(t->os_pid);
+	all_send(src);
+	memory_at_most("endpoint that sends", many, &mine, (uint64_t)getpid(), KIB_SENDER);
+	if (t->os_pid)
+		memory_at_most("peer that sends", many, &its, t->os_pid, KIB_SENDS);
+	all_send(src);
+	peer_recv(t, 0, BUF_GUARD, LEN, 2 * (uint64_t)many);
+	for (int i = 0; i < 2 * many; i++)
+		must(peer_done(t, &d, SOON) && !d.err && d.len == LEN, "message %d", i);
+	halls_close();
+}
+
+static void recv_all(int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct hall *h = &hall[i % DOMAINS];
+
+		must_ok((int)fi_recv(h->ep[i / DOMAINS], h->mem + i / DOMAINS * LEN, LEN, NULL,
+				     FI_ADDR_UNSPEC, NULL));
+	}
+}
+
+static void send_all(struct fab *f, const fi_addr_t *to, const uint8_t *src)
+{
+	int posted = 0, done = 0, got = 0;
+
+	while (done < many || got < many) {
+		while (posted < many && post_send(f->ep, src + posted * LEN, to[posted]))
+			posted++;
+		done += completed(f);
+		for (int i = 0; i < DOMAINS; i++)
+			got += completed(&hall[i].f);
+	}
+}
+
+CASE(one_endpoint_sends_to_many)
+{
+	static uint8_t src[MANY * LEN];
+	static fi_addr_t to[MANY];
+	struct fab *f = me(e);
+
+	halls_open(e);
+	for (int i = 0; i < many; i++)
+		to[i] = fab_insert(f, hall[i % DOMAINS].name[i / DOMAINS]);
+	for (uint64_t seed = 5; seed < 7; seed++) {
+		pattern(src, seed, 0, sizeof(src));
+		recv_all(many);
+		send_all(f, to, src);
 		want_all(src);
 	}
 	halls_close();

@@ -556,7 +556,7 @@ END_TEST
 START_TEST(a_peer_that_goes_ends_it_all)
 {
 	struct fi_cq_data_entry entry;
-	struct fi_cq_err_entry e = { 0 };
+	struct fi_cq_err_entry e;
 	unsigned i;
 
 	teardown();
@@ -578,6 +578,7 @@ START_TEST(a_peer_that_goes_ends_it_all)
 		ssize_t ret = fi_cq_sread(a.cq, &entry, 1, NULL, LONG_MS);
 
 		ck_assert(ret == 1 || ret == -FI_EAVAIL);
+		e = (struct fi_cq_err_entry){ 0 };
 		if (ret != 1)
 			ck_assert_int_eq(fi_cq_readerr(a.cq, &e, 0), 1);
 	}

@@ -117,25 +117,31 @@ uint64_t mrf_info_number(const void *at, size_t size)
 	}
 }
 
-static uint64_t offer_of(const struct row *row, const struct mrf_info_offer *most)
+/* Of a domain it depends on the profile. */
+static uint64_t offer_of(const struct row *row, const struct mrf_info_query *query)
 {
-	return mrf_info_number((const char *)most + row->offer, row->size);
+	size_t domain = offsetof(struct mrf_info_offer, domain);
+
+	if (row->part == offsetof(struct fi_info, domain_attr))
+		return mrf_info_number((const char *)&query->domain + (row->offer - domain),
+				       row->size);
+	return mrf_info_number((const char *)&mrf_info_offer + row->offer, row->size);
 }
 
-static bool row_fits(const struct row *row, const struct mrf_info_offer *most, uint64_t asked)
+static bool row_fits(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
 	if (!asked)
 		return true;
 	switch (row->kind) {
 	case BITS:
-		return !(asked & ~offer_of(row, most));
+		return !(asked & ~offer_of(row, query));
 	case EQUAL:
-		return asked == offer_of(row, most);
+		return asked == offer_of(row, query);
 	case AT_MOST:
 	case KNOWN:
 		break;
 	}
-	return asked <= offer_of(row, most);
+	return asked <= offer_of(row, query);
 }
 
 static const char *row_text(const struct row *row, uint64_t value, char *buf, size_t len)
@@ -143,34 +149,34 @@ static const char *row_text(const struct row *row, uint64_t value, char *buf, si
 	return value ? mrf_names_bits(row->names, value, buf, len) : "nothing";
 }
 
-static int refuse_bits(const struct row *row, const struct mrf_info_offer *most, uint64_t asked)
+static int refuse_bits(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
 	char missing[256], offered[256];
 
 	return mrf_info_decline(
 		1021, row->field, "hints->%s=%#lx: these bits are not offered: %s; offered: %s",
 		row->field, asked,
-		row_text(row, asked & ~offer_of(row, most), missing, sizeof(missing)),
-		row_text(row, offer_of(row, most), offered, sizeof(offered)));
+		row_text(row, asked & ~offer_of(row, query), missing, sizeof(missing)),
+		row_text(row, offer_of(row, query), offered, sizeof(offered)));
 }
 
-static int refuse_value(const struct row *row, const struct mrf_info_offer *most, uint64_t asked)
+static int refuse_value(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
 	if (row->names)
 		return mrf_info_decline(1022, row->field, "hints->%s=%lu (%s): only %s is offered",
 					row->field, asked, mrf_names_enum(row->names, asked),
-					mrf_names_enum(row->names, offer_of(row, most)));
+					mrf_names_enum(row->names, offer_of(row, query)));
 	return mrf_info_decline(1022, row->field, "hints->%s=%#lx: only %#lx is offered",
-				row->field, asked, offer_of(row, most));
+				row->field, asked, offer_of(row, query));
 }
 
-static int refuse_row(const struct row *row, const struct mrf_info_offer *most, uint64_t asked)
+static int refuse_row(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
 	switch (row->kind) {
 	case BITS:
-		return refuse_bits(row, most, asked);
+		return refuse_bits(row, query, asked);
 	case EQUAL:
-		return refuse_value(row, most, asked);
+		return refuse_value(row, query, asked);
 	case KNOWN:
 		return mrf_info_decline(1023, row->field, "hints->%s=%lu: there is no such value",
 					row->field, asked);
@@ -178,12 +184,11 @@ static int refuse_row(const struct row *row, const struct mrf_info_offer *most, 
 		break;
 	}
 	return mrf_info_decline(1020, row->field, "hints->%s=%lu: at most %lu is offered",
-				row->field, asked, offer_of(row, most));
+				row->field, asked, offer_of(row, query));
 }
 
 static int check_rows(const struct mrf_info_query *query)
 {
-	const struct mrf_info_offer *most = &query->attrs;
 	uint64_t asked;
 	const void *part;
 	int ret = 0;
@@ -196,8 +201,8 @@ static int check_rows(const struct mrf_info_query *query)
 		asked = mrf_info_number((const char *)part + rows[i].offset, rows[i].size);
 		if (rows[i].names == &mrf_names_caps)
 			asked = mrf_info_asked_caps(asked);
-		if (!row_fits(&rows[i], most, asked))
-			ret = refuse_row(&rows[i], most, asked);
+		if (!row_fits(&rows[i], query, asked))
+			ret = refuse_row(&rows[i], query, asked);
 	}
 	return ret;
 }

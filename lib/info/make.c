@@ -92,7 +92,7 @@ static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_att
 static void make_domain(struct fi_domain_attr *domain, const struct mrf_info_query *query,
 			const struct fi_domain_attr *hint)
 {
-	*domain = query->attrs.domain;
+	*domain = query->domain;
 	domain->threading = FI_THREAD_SAFE;
 	domain->control_progress = domain->data_progress = FI_PROGRESS_AUTO;
 	domain->av_type = FI_AV_UNSPEC;

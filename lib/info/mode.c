@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "contract/limits.h"
 #include "info/decline.h"
+#include "info/offer.h"
 
 /* --- what the application and the environment say ------------------------------ */
 
@@ -58,7 +59,7 @@ static int set_profile(struct mrf_info_query *query, const char *name)
 	query->variable = "FI_MRFAB_PROFILE";
 	query->required = name;
 	query->offer = mrf_profile_offer(query->profile);
-	take_profile_attrs(&query->attrs.domain, query->profile);
+	take_profile_attrs(&query->domain, query->profile);
 	return 0;
 }
 
@@ -89,7 +90,7 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 
 	set_ask(query);
 	query->offer = mrf_mr_offer_default;
-	query->attrs = mrf_info_offer;
+	query->domain = mrf_info_offer.domain;
 	ret = profile ? set_profile(query, profile) : set_modes(query);
 	if (!ret && query->mr.caps & FI_HMEM)
 		mrf_mr_offer_need_hmem(&query->offer);

@@ -17,6 +17,7 @@
 #include "ep/tx/atomic_op.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/note.h"
+#include "ep/tx/order.h"
 #include "ep/tx/send_op.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/idle.h"
@@ -255,14 +256,6 @@ static uint64_t all_caps(uint64_t caps)
 	return caps;
 }
 
-/* What is asked of either side: a receiver takes everything in as it comes, so its sender sees to it. */
-static uint64_t orders_of(const struct fi_info *info)
-{
-	return ((info->tx_attr ? info->tx_attr->msg_order : 0) |
-		(info->rx_attr ? info->rx_attr->msg_order : 0)) &
-	       MRF_MSG_ORDER_EXTRA;
-}
-
 static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct fi_info *info)
 {
 	const union mrf_addr *src = info->src_addr;
@@ -270,7 +263,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->domain = domain;
 	ep->kicked = mrf_service_kicked;
 	ep->caps = all_caps(info->caps);
-	ep->orders = orders_of(info);
+	ep->orders = mrf_order_asked(info);
 	ep->max_parts = MRF_EP_PARTS;
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;

@@ -312,7 +312,7 @@ static struct mrf_match_view *place_for_view(struct mrf_match *match)
 	return old;
 }
 
-static void make_view(struct mrf_match *match, uint64_t ignore, bool directed)
+static struct mrf_match_view *make_view(struct mrf_match *match, uint64_t ignore, bool directed)
 {
 	struct mrf_match_view *view = place_for_view(match);
 	size_t at = offsetof(struct mrf_match_msg, in_view) +
@@ -327,6 +327,7 @@ static void make_view(struct mrf_match *match, uint64_t ignore, bool directed)
 			mrf_queues_add(&view->queues, &msg_in_all(node)->item);
 	}
 	match->walked = 0;
+	return view;
 }
 
 /* --- messages ------------------------------------------------------------------------------ */
@@ -405,10 +406,8 @@ static struct mrf_match_msg *find_by_bits(struct mrf_match *match, uint64_t tag,
 	if (!view && match->walked < match->msgs + MRF_MATCH_WALK)
 		return directed ? walk_source(match, tag, ignore, source)
 				: walk_all(match, tag, ignore);
-	if (!view) {
-		make_view(match, ignore, directed);
-		view = view_for(match, ignore, directed);
-	}
+	if (!view)
+		view = make_view(match, ignore, directed);
 	view->used = match->serial;
 	item = mrf_queues_first(&view->queues, source, tag);
 	return item ? msg_of(item) : NULL;

@@ -4,6 +4,14 @@
 #include "ep/tx/order.h"
 #include "ep/tx/rpc.h"
 
+/* What is asked of either side: a receiver takes everything in as it comes, so its sender sees to it. */
+uint64_t mrf_order_asked(const struct fi_info *info)
+{
+	return ((info->tx_attr ? info->tx_attr->msg_order : 0) |
+		(info->rx_attr ? info->rx_attr->msg_order : 0)) &
+	       MRF_MSG_ORDER_EXTRA;
+}
+
 /* --- has everything before an operation ended? --------------------------------------------- */
 
 static bool is_first(const struct mrf_peer *peer, const struct mrf_op *op)

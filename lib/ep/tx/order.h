@@ -24,6 +24,8 @@
 
 #include "ep/model/peer.h"
 
+/* What of MRF_MSG_ORDER_EXTRA an endpoint is to keep. */
+uint64_t mrf_order_asked(const struct fi_info *info);
 /* The other kind of connection. */
 enum mrf_conn_kind mrf_order_other(enum mrf_conn_kind kind);
 /* Does op, which is about to be queued, need a mark? */

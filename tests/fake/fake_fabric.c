@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/addr.h"
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/fd.h"
 #include "base/list.h"
@@ -1777,18 +1778,37 @@ unsigned fake_queued(void)
 	return n;
 }
 
-void fake_deliver(void)
+/* False: the first one that is left waits for a receive. */
+static bool deliver_kept(void)
 {
 	struct mrf_list *node;
 
-	enter();
-	while ((node = mrf_list_pop(&f.kept))) {
+	while ((node = mrf_list_first(&f.kept))) {
 		struct kept *kept = mrf_list_entry(node, struct kept, node);
 
+		if (kept->to->qp == QP_RTS && !recv_next(kept->to))
+			return false;
 		arrive(kept->to, kept->data, kept->len, kept->has_imm ? &kept->imm : NULL);
+		mrf_list_del(node);
 		free(kept);
 	}
-	leave();
+	return true;
+}
+
+#define RECEIVE_MS 20000 /* until a receive is posted */
+
+void fake_deliver(void)
+{
+	int64_t end = mrf_now_ms() + RECEIVE_MS;
+	bool done;
+
+	do {
+		enter();
+		done = deliver_kept();
+		leave();
+	} while (!done && mrf_now_ms() < end && !usleep(100));
+	if (!done)
+		abort();
 }
 
 int mrf_vcm_next(struct mrf_vcm *cm, struct mrf_cm_event *out)

@@ -217,7 +217,7 @@ void fake_run_unacknowledged(void);
 unsigned fake_queued(void);
 /* Shared receives that are posted, in all queues; any time. */
 unsigned fake_shared_recvs(void);
-/* Messages whose fate was FAKE_KEEP arrive now. */
+/* Messages whose fate was FAKE_KEEP arrive now, each as soon as there is a receive for it. */
 void fake_deliver(void);
 
 /* What a SIGKILL of the process that owns cm does: its peers are told, nothing answers.

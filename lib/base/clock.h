@@ -14,6 +14,15 @@ static inline int64_t mrf_now_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+/* In ms, of the last tick: a few ms late, for those who ask often. */
+static inline int64_t mrf_now_tick(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
 static inline int64_t mrf_now_us(void)
 {
 	return mrf_now_ns() / 1000;

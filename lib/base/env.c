@@ -79,6 +79,11 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 			       "mrfab: Milliseconds for which fi_close waits for messages "
 			       "of the endpoint to arrive (default: 2000)",
 			       2000, 0, INT_MAX },
+	[MRF_PARAM_LEAKS] = { "FI_MRFAB_LEAKS", FI_PARAM_STRING,
+			      "mrfab: Whether objects that are still open when the process ends "
+			      "are named in the log (report), and the process then ends with "
+			      "status 99 (fail) (default: neither)",
+			      0, 0, 0 },
 	[MRF_PARAM_MR_MODE] = { "FI_MRFAB_MR_MODE", FI_PARAM_STRING,
 				"mrfab: Registration modes that an application must "
 				"offer and that are then the only ones in force: names "

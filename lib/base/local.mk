@@ -49,4 +49,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/thread.c \
 	lib/base/thread.h \
 	lib/base/user.c \
-	lib/base/user.h
+	lib/base/user.h \
+	lib/base/where.c \
+	lib/base/where.h

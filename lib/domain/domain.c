@@ -15,6 +15,7 @@
 #include "domain/domain_int.h"
 #include "mr/mr_calls.h"
 #include "mr/profiled.h"
+#include "mr/still_open.h"
 #include "verbs/vnode.h"
 
 static struct mrf_domain *from_fid(const struct fid *fid)
@@ -41,6 +42,16 @@ static void domain_free(struct mrf_domain *domain)
 	free(domain);
 }
 
+/* A program whose other threads are still closing theirs tries again and again. */
+static int tell_open(struct mrf_domain *domain)
+{
+	if (mrf_log_due(&domain->told)) {
+		mrf_mr_still_open_tell(&domain->space);
+		mrf_obj_tell_holders(&domain->obj);
+	}
+	return -FI_EBUSY;
+}
+
 static int domain_close(struct fid *fid)
 {
 	struct mrf_domain *domain = from_fid(fid);
@@ -54,7 +65,8 @@ static int domain_close(struct fid *fid)
 	mapped = mrf_mr_space_mapped(&domain->space);
 	others = mrf_obj_busy(&domain->obj);
 	if (regions || mapped || others)
-		return -FI_EBUSY;
+		return tell_open(domain);
+	mrf_leaks_closed(&domain->leaks);
 	if (domain->eps)
 		domain->fabric->up->eps_close(domain->eps);
 	mrf_mr_space_fini(&domain->space);
@@ -250,6 +262,7 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info, struc
 		goto err_device;
 	init_domain_fid(domain, context);
 	mrf_obj_hold(&domain->parent, &fabric->obj, &domain->fid.fid, describe_domain);
+	mrf_leaks_opened(&domain->leaks, &domain->obj, &domain->space);
 	*out = &domain->fid;
 	return 0;
 

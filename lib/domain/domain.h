@@ -10,6 +10,7 @@
 #include <rdma/fi_domain.h>
 #include "base/compiler.h"
 #include "domain/fabric.h"
+#include "domain/leaks.h"
 #include "mr/mr.h"
 #include "obj/av.h"
 #include "obj/obj.h"
@@ -24,6 +25,8 @@ struct mrf_domain {
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd; /* isolation class "default" */
 	struct mrf_mr_space space;
+	struct mrf_leaks_node leaks;
+	uint64_t told;	      /* for mrf_log_due: when all that is open on it was named */
 	struct mrf_hold eq;   /* on the bound event queue; guarded by lock */
 	struct mrf_eps *eps;  /* of ep/, from its first endpoint on; guarded by lock */
 	struct mrf_lock lock; /* rank AGENT */

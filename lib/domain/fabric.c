@@ -31,6 +31,7 @@ static int fabric_close(struct fid *fid)
 
 	if (ret)
 		return ret;
+	mrf_leaks_closed(&fabric->leaks);
 	mrf_obj_fini(&fabric->obj);
 	free(fabric->name);
 	free(fabric);
@@ -184,6 +185,7 @@ int mrf_fabric_open(const struct fi_fabric_attr *attr, const struct mrf_domain_u
 	fabric->fid.ops = &fabric_ops;
 	fabric->fid.api_version = api_version;
 	mrf_obj_init(&fabric->obj, &fabric->fid.fid, describe_fabric);
+	mrf_leaks_opened(&fabric->leaks, &fabric->obj, NULL);
 	*out = &fabric->fid;
 	return 0;
 

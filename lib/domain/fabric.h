@@ -4,6 +4,7 @@
 #define MRF_DOMAIN_FABRIC_H
 
 #include <rdma/fabric.h>
+#include "domain/leaks.h"
 #include "obj/obj.h"
 
 struct fi_mrfab_cache_stats;
@@ -26,6 +27,7 @@ struct mrf_fabric {
 	const struct mrf_domain_up *up;
 	uint32_t api_version;
 	char *name;
+	struct mrf_leaks_node leaks;
 };
 
 /*

@@ -5,4 +5,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/domain/domain_info.c \
 	lib/domain/domain_ops.c \
 	lib/domain/fabric.c \
-	lib/domain/fabric.h
+	lib/domain/fabric.h \
+	lib/domain/leaks.c \
+	lib/domain/leaks.h

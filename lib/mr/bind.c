@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "contract/rules.h"
 #include "mr/bind.h"
+#include "mr/binding.h"
 #include "mr/class.h"
 #include "mr/event.h"
 #include "mr/face.h"

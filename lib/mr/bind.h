@@ -3,7 +3,6 @@
 #ifndef MRF_MR_BIND_H
 #define MRF_MR_BIND_H
 
-#include <stdlib.h>
 #include "base/list.h"
 #include "obj/obj.h"
 
@@ -57,42 +56,6 @@ int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port);
  * are gone, and before the endpoint is freed.
  */
 void mrf_mr_port_free(struct mrf_mr_port *port);
-
-/*
- * The binding between a region and an endpoint, or a counter of its writes; allocated; in a
- * list of each.
- */
-struct mrf_mr_binding {
-	struct mrf_list mine;	/* in mr->bindings, or mr->event->counters */
-	struct mrf_list theirs; /* in the port's or the counter's bindings */
-	struct mrf_mr *mr;
-	union {
-		struct mrf_mr_port *port;
-		struct mrf_cntr *cntr;
-	};
-};
-
-/* Makes a binding, whose other side the caller sets. NULL: no memory. space->lock is held. */
-static inline struct mrf_mr_binding *
-mrf_mr_binding_new_locked(struct mrf_mr *mr, struct mrf_list *mine, struct mrf_list *theirs)
-{
-	struct mrf_mr_binding *binding = malloc(sizeof(*binding));
-
-	if (!binding)
-		return NULL;
-	binding->mr = mr;
-	mrf_list_add_tail(&binding->mine, mine);
-	mrf_list_add_tail(&binding->theirs, theirs);
-	return binding;
-}
-
-/* Unbinds both sides. space->lock is held. */
-static inline void mrf_mr_binding_end_locked(struct mrf_mr_binding *binding)
-{
-	mrf_list_del(&binding->mine);
-	mrf_list_del(&binding->theirs);
-	free(binding);
-}
 
 /* fi_mr_bind. */
 int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags);

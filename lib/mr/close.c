@@ -95,6 +95,7 @@ static int finish_close(struct mrf_mr *mr, int ret)
 	if (mrf_likely(!ret)) {
 		mr->fid.fid.fclass = FI_CLASS_UNSPEC;
 		mrf_list_del(&mr->held);
+		atomic_store_explicit(&mr->entry->serial, 0, memory_order_release);
 		mrf_mr_pool_put_locked(space, mr);
 	} else {
 		mrf_mr_move_locked(mr, MRF_STATE_FAILED);

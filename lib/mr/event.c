@@ -38,6 +38,7 @@
 #include "base/log.h"
 #include "contract/rules.h"
 #include "mr/bind.h"
+#include "mr/binding.h"
 #include "mr/event.h"
 #include "mr/face.h"
 #include "mr/region.h"

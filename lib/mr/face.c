@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "mr/access.h"
 #include "mr/bind.h"
+#include "mr/binding.h"
 #include "mr/class.h"
 #include "mr/demand/back.h"
 #include "mr/demand/unpin.h"

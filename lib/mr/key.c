@@ -67,10 +67,15 @@ int mrf_mr_key_take_locked(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_
 
 int mrf_mr_key_take_own_locked(struct mrf_mr *mr)
 {
+	int ret;
+
 	mrf_lock_held(&mr->space->lock);
 	if (mr->keyed || !(mr->access & MRF_MR_REMOTE))
 		return 0;
-	return mrf_mr_key_take_locked(mr, 0, NULL);
+	ret = mrf_mr_key_take_locked(mr, 0, NULL);
+	if (!ret)
+		mr->entry->key = mr->key;
+	return ret;
 }
 
 static void remember_closed_locked(struct mrf_mr_space *space, uint64_t key, uint64_t group)

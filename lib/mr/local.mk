@@ -4,6 +4,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/attr.h \
 	lib/mr/bind.c \
 	lib/mr/bind.h \
+	lib/mr/binding.c \
+	lib/mr/binding.h \
 	lib/mr/mr_calls.h \
 	lib/mr/class.c \
 	lib/mr/class.h \
@@ -37,6 +39,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/filemem.h \
 	lib/mr/key.c \
 	lib/mr/key.h \
+	lib/mr/ledger.c \
+	lib/mr/ledger.h \
 	lib/mr/map.c \
 	lib/mr/map.h \
 	lib/mr/mr.h \
@@ -58,6 +62,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/serve.h \
 	lib/mr/space.c \
 	lib/mr/space.h \
+	lib/mr/still_open.c \
+	lib/mr/still_open.h \
 	lib/mr/region_state.c \
 	lib/mr/region_state.h \
 	lib/mr/worker.c \

@@ -51,12 +51,24 @@ static struct mrf_mr_space *space_of(struct fid *fid)
 	return mrf_container_of(domain->mr, struct mrf_mr_space, ops);
 }
 
+/* caller: where the application goes on, which the ledger keeps. */
+static int register_for(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+			struct fid_mr **mr, const void *caller)
+{
+	int ret;
+
+	if (!fid)
+		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "domain must not be NULL");
+	ret = mrf_mr_register(space_of(fid), attr, flags, mr);
+	if (mrf_likely(!ret))
+		mrf_mr_from_fid(&(*mr)->fid)->entry->caller = (uintptr_t)caller;
+	return ret;
+}
+
 static int reg_attr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
 		    struct fid_mr **mr)
 {
-	if (!fid)
-		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "domain must not be NULL");
-	return mrf_mr_register(space_of(fid), attr, flags, mr);
+	return register_for(fid, attr, flags, mr, __builtin_return_address(0));
 }
 
 static int reg_v(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
@@ -73,15 +85,24 @@ static int reg_v(struct fid *fid, const struct iovec *iov, size_t count, uint64_
 		.iface = FI_HMEM_SYSTEM,
 	};
 
-	return reg_attr(fid, &attr, flags, mr);
+	return register_for(fid, &attr, flags, mr, __builtin_return_address(0));
 }
 
 static int reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
 	       uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
 {
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov,
+		.iov_count = 1,
+		.access = access,
+		.offset = offset,
+		.requested_key = requested_key,
+		.context = context,
+		.iface = FI_HMEM_SYSTEM,
+	};
 
-	return reg_v(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
+	return register_for(fid, &attr, flags, mr, __builtin_return_address(0));
 }
 
 const struct fi_ops_mr mrf_mr_ops = {

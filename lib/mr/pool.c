@@ -21,30 +21,50 @@ void mrf_mr_pool_free(struct mrf_mr_pool *pool)
 
 	for (i = 0; i < pool->used; i++)
 		free(mrf_desc_chunk(pool, i)[i % MRF_MR_CHUNK].raw);
-	for (i = 0; i < MRF_MR_CHUNKS && pool->chunk[i]; i++)
+	for (i = 0; i < MRF_MR_CHUNKS && pool->chunk[i]; i++) {
+		mrf_ledger_unmap(pool->chunk[i]->entry, MRF_MR_CHUNK);
 		free(pool->chunk[i]);
+	}
 	free(pool);
+}
+
+/* Regions that were never used, with their entries of the ledger. NULL: no memory. */
+static struct mrf_mr *new_chunk_locked(struct mrf_mr_space *space)
+{
+	struct mrf_mr_pool *pool = space->pool;
+	struct mrf_mr *mr = calloc(MRF_MR_CHUNK, sizeof(*mr));
+
+	mrf_lock_held(&space->lock);
+	if (!mr)
+		return NULL;
+	mr->entry = mrf_ledger_map(&space->ledger, pool->used, MRF_MR_CHUNK);
+	if (!mr->entry) {
+		free(mr);
+		return NULL;
+	}
+	/* Set before the region can be found: 0 leads to the first of all. */
+	atomic_init(&mr->live, mrf_mr_dead_word(pool, 0, pool->used));
+	atomic_store_explicit(&pool->chunk[pool->used / MRF_MR_CHUNK], mr, memory_order_release);
+	return mr;
 }
 
 struct mrf_mr *mrf_mr_pool_extend_locked(struct mrf_mr_space *space)
 {
 	struct mrf_mr_pool *pool = space->pool;
 	struct mrf_mr *mr;
+	struct mrf_ledger_entry *entries;
 
 	mrf_lock_held(&space->lock);
 	if (pool->used > MRF_DESC_INDEX_MASK)
 		return NULL;
 	mr = mrf_desc_chunk(pool, pool->used);
-	if (!mr) {
-		mr = calloc(MRF_MR_CHUNK, sizeof(*mr));
-		if (!mr)
-			return NULL;
-		/* Set before the region can be found: 0 leads to the first of all. */
-		atomic_init(&mr->live, mrf_mr_dead_word(pool, 0, pool->used));
-		atomic_store_explicit(&pool->chunk[pool->used / MRF_MR_CHUNK], mr,
-				      memory_order_release);
-	}
+	if (!mr)
+		mr = new_chunk_locked(space);
+	if (!mr)
+		return NULL;
+	entries = mr->entry;
 	mr += pool->used % MRF_MR_CHUNK;
+	mr->entry = entries + pool->used % MRF_MR_CHUNK;
 	mr->index = pool->used++;
 	atomic_store_explicit(&mr->live, mrf_mr_dead_word(pool, 0, mr->index),
 			      memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include "base/compiler.h"
 #include "base/iov.h"
+#include "mr/ledger.h"
 #include "mr/seg.h"
 #include "mr/space.h"
 #include "mr/region_state.h"
@@ -40,11 +41,11 @@ struct mrf_mr {
 	 * pool; guarded by space->lock.
 	 */
 	uint8_t *raw;
-	struct mrf_mr_device *device; /* NULL: memory of the host; mr/device.h */
-	uint64_t unused;	      /* the size of the structure is checked below */
-	uint64_t len;		      /* bytes in all */
-	uint64_t key;		      /* the real one, which FI_MR_RAW hides from fid.key */
-	uint64_t serial;	      /* of this registration, never 0 */
+	struct mrf_mr_device *device;	/* NULL: memory of the host; mr/device.h */
+	struct mrf_ledger_entry *entry; /* its own; immutable; mr/ledger.h */
+	uint64_t len;			/* bytes in all */
+	uint64_t key;			/* the real one, which FI_MR_RAW hides from fid.key */
+	uint64_t serial;		/* of this registration, never 0 */
 	union {
 		struct mrf_mr_back *back; /* NULL: not pinned on demand */
 		struct mrf_mr *next;	  /* in the pool, while closed */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
 #include "contract/rules.h"
@@ -35,6 +36,21 @@
 static void hold_domain_locked(struct mrf_mr *mr)
 {
 	mrf_list_add_tail(&mr->held, &mr->space->regions.holds);
+}
+
+static void enter_in_ledger_locked(const struct mrf_mr *mr)
+{
+	struct mrf_ledger_entry *entry = mr->entry;
+
+	mrf_lock_held(&mr->space->lock);
+	entry->addr = mr->seg.addr;
+	entry->len = mr->len;
+	entry->key = mr->keyed ? mr->key : FI_KEY_NOTAVAIL;
+	entry->access = mr->access;
+	entry->caller = 0;
+	entry->since = mrf_now_tick();
+	entry->segments = mr->nseg;
+	atomic_store_explicit(&entry->serial, mr->serial, memory_order_release);
 }
 
 static void plan_seg(const struct mrf_mr_space *space, const struct iovec *iov,
@@ -152,6 +168,7 @@ static int publish_locked(struct mrf_mr *mr, uint64_t requested_key, const struc
 		return ret;
 	}
 	hold_domain_locked(mr);
+	enter_in_ledger_locked(mr);
 	mrf_mr_move_locked(mr, state);
 	if (mrf_likely(state == MRF_STATE_ENABLED)) {
 		mrf_mr_key_show_locked(mr);

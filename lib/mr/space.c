@@ -40,6 +40,24 @@ static int init_kind(struct mrf_mr_space *space)
 	return space->backs ? 0 : -FI_ENOMEM;
 }
 
+/* -FI_ENOMEM: there is none of it. */
+static int init_memory(struct mrf_mr_space *space)
+{
+	int ret = mrf_ledger_open(&space->ledger, mrf_vdev_name(space->vdev));
+
+	if (ret)
+		return ret;
+	space->pool = mrf_mr_pool_new();
+	space->closed = calloc(MRF_MR_CLOSED_KEYS, sizeof(*space->closed));
+	if (space->pool && space->closed)
+		return 0;
+	free(space->closed);
+	if (space->pool)
+		mrf_mr_pool_free(space->pool);
+	mrf_ledger_close(&space->ledger);
+	return -FI_ENOMEM;
+}
+
 static void name_region(const struct mrf_list *node, struct mrf_hold *hold)
 {
 	hold->holder = &mrf_container_of(node, struct mrf_mr, held)->fid.fid;
@@ -55,14 +73,9 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	space->owner = space->obj->owner;
 	space->ops = mrf_mr_ops;
 	space->region_ops = &mrf_mr_region_ops;
-	space->pool = mrf_mr_pool_new();
-	if (!space->pool)
-		return -FI_ENOMEM;
-	space->closed = calloc(MRF_MR_CLOSED_KEYS, sizeof(*space->closed));
-	if (!space->closed) {
-		mrf_mr_pool_free(space->pool);
-		return -FI_ENOMEM;
-	}
+	ret = init_memory(space);
+	if (ret)
+		return ret;
 	space->next_serial = 1;
 	mrf_list_init(&space->ports);
 	mrf_list_init(&space->groups);
@@ -93,6 +106,7 @@ void mrf_mr_space_fini(struct mrf_mr_space *space)
 	mrf_mr_backs_free(space->backs);
 	free(space->closed);
 	mrf_mr_pool_free(space->pool);
+	mrf_ledger_close(&space->ledger);
 }
 
 int mrf_mr_space_busy(struct mrf_mr_space *space)

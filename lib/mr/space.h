@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "contract/profile.h"
+#include "mr/ledger.h"
 #include "obj/obj.h"
 #include "verbs/verbs.h"
 
@@ -55,6 +56,7 @@ struct mrf_mr_space {
 	struct mrf_obj regions;
 	struct mrf_idmap keys;	      /* key -> struct mrf_mr; regions with a remote right */
 	struct mrf_mr_pool *pool;     /* regions, open and closed */
+	struct mrf_ledger ledger;     /* what other processes can see of them */
 	struct mrf_mr_closed *closed; /* ring of the last closed keys */
 	uint64_t nclosed;
 	uint64_t next_serial;	      /* of registrations; never 0, never used twice */

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "obj/obj.h"
@@ -74,6 +75,7 @@ void mrf_obj_hold(struct mrf_hold *hold, struct mrf_obj *target, const struct fi
 	hold->target = target;
 	hold->holder = holder;
 	hold->describe = describe;
+	hold->since = mrf_now_tick();
 	mrf_lock_take(&target->lock);
 	mrf_list_add_tail(&hold->node, &target->holds);
 	mrf_lock_release(&target->lock);
@@ -144,6 +146,25 @@ int mrf_obj_busy(struct mrf_obj *obj)
 	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2001,
 			  "%s cannot be closed: %u object%s it: %s%s", name, n,
 			  n == 1 ? " uses" : "s use", holders, more);
+}
+
+unsigned mrf_obj_tell_holders(struct mrf_obj *obj)
+{
+	char name[NAME_TEXT];
+	unsigned n = 0;
+
+	mrf_lock_take(&obj->lock);
+	mrf_list_each (node, &obj->holds) {
+		const struct mrf_hold *hold = mrf_list_entry(node, struct mrf_hold, node);
+		int64_t age = mrf_now_ms() - hold->since;
+
+		name_fid(hold->holder, hold->describe, name, sizeof(name));
+		mrf_log(FI_LOG_WARN, FI_LOG_FABRIC, "MRF-W2048: still open: %s, %ld.%ld s old",
+			name, age / 1000, age / 100 % 10);
+		n++;
+	}
+	mrf_lock_release(&obj->lock);
+	return n;
 }
 
 uint32_t mrf_obj_api_version(const struct mrf_obj *obj)

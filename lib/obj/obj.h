@@ -29,6 +29,7 @@ struct mrf_hold {
 	struct mrf_obj *target; /* NULL: holds nothing */
 	const struct fid *holder;
 	void (*describe)(const struct fid *fid, char *buf, size_t len);
+	int64_t since; /* mrf_now_tick */
 };
 
 struct mrf_obj {
@@ -85,6 +86,11 @@ void mrf_obj_drop(struct mrf_hold *hold);
  * holders and their number; or -FI_EPERM like mrf_obj_check.
  */
 int mrf_obj_busy(struct mrf_obj *obj);
+/*
+ * A line of the log for each of its holders, with its age. Returns how many there are. Not for an object
+ * whose holds are not part of a struct mrf_hold.
+ */
+unsigned mrf_obj_tell_holders(struct mrf_obj *obj);
 
 /*
  * The API version for objects opened on this fabric or domain: the object's own, or the

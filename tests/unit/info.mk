@@ -5,6 +5,7 @@ unit_programs += \
 	tests/unit/t_mr_mode \
 	tests/unit/t_mr_offer \
 	tests/unit/t_mr_require \
+	tests/unit/t_ledger \
 	tests/unit/t_profile \
 	tests/unit/t_prov \
 	tests/unit/t_vnl
@@ -25,6 +26,9 @@ tests_unit_t_mr_offer_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_require_SOURCES = tests/unit/t_mr_require.c tests/fake/fake_vnl.h tests/unit/one_device.h $(FAKE_FABRIC)
 tests_unit_t_mr_require_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_mr_require_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)
+tests_unit_t_ledger_SOURCES = tests/unit/t_ledger.c tests/fake/fake_vnl.h tests/unit/one_device.h $(FAKE_FABRIC)
+tests_unit_t_ledger_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_ledger_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)
 tests_unit_t_profile_SOURCES = tests/unit/t_profile.c tests/fake/fake_vnl.h tests/unit/one_device.h $(FAKE_FABRIC)
 tests_unit_t_profile_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_profile_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)

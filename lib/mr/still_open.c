@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mr/still_open.h"
+
+#include <stdio.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "base/where.h"
+#include "mr/bind.h"
+#include "mr/binding.h"
+#include "mr/event.h"
+#include "mr/region.h"
+#include "obj/cntr.h"
+
+#define LINES 100
+
+/* What is said of a region, copied under the lock: the loader, which knows callers, has locks of its own. */
+struct seen {
+	struct mrf_ledger_entry entry;
+	char name[128];
+	char bound[96];
+};
+
+static size_t add_bound(const struct fid *fid, char *buf, size_t len)
+{
+	int n = snprintf(buf, len, ", bound to %s %p", mrf_obj_class_name(fid->fclass),
+			 (const void *)fid);
+
+	return n > 0 && (size_t)n < len ? (size_t)n : 0;
+}
+
+static void name_bound_locked(const struct mrf_mr *mr, char *buf, size_t len)
+{
+	const struct mrf_mr_binding *binding;
+	size_t used = 0;
+
+	mrf_lock_held(&mr->space->lock);
+	*buf = '\0';
+	mrf_list_each (node, &mr->bindings) {
+		binding = mrf_list_entry(node, struct mrf_mr_binding, mine);
+		used += add_bound(binding->port->ep->fid, buf + used, len - used);
+	}
+	if (!mr->event)
+		return;
+	mrf_list_each (node, &mr->event->counters) {
+		binding = mrf_list_entry(node, struct mrf_mr_binding, mine);
+		used += add_bound(mrf_cntr_obj(binding->cntr)->fid, buf + used, len - used);
+	}
+}
+
+/* The first region that was registered after serial, if there is room for it. False: there is none. */
+static bool next_region(struct mrf_mr_space *space, uint64_t serial, struct seen *seen)
+{
+	bool found = false;
+
+	mrf_lock_take(&space->lock);
+	mrf_list_each (node, &space->regions.holds) {
+		const struct mrf_mr *mr = mrf_container_of(node, struct mrf_mr, held);
+
+		if (mr->serial <= serial)
+			continue;
+		seen->entry = *mr->entry;
+		mrf_mr_name(mr, seen->name, sizeof(seen->name));
+		name_bound_locked(mr, seen->bound, sizeof(seen->bound));
+		found = true;
+		break;
+	}
+	mrf_lock_release(&space->lock);
+	return found;
+}
+
+static void tell_region(const struct seen *seen)
+{
+	int64_t age = mrf_now_ms() - seen->entry.since;
+	char rights[128], where[160];
+
+	mrf_names_bits(&mrf_names_caps, seen->entry.access & MRF_MR_RIGHTS, rights, sizeof(rights));
+	mrf_where_text((void *)(uintptr_t)seen->entry.caller, where, sizeof(where));
+	mrf_log(FI_LOG_WARN, FI_LOG_MR,
+		"MRF-W3080: still open: memory region %s, %s, %ld.%ld s old%s, registered by %s",
+		seen->name, rights, age / 1000, age / 100 % 10, seen->bound, where);
+}
+
+static unsigned count_regions(struct mrf_mr_space *space)
+{
+	unsigned n = 0;
+
+	mrf_lock_take(&space->lock);
+	mrf_list_each (node, &space->regions.holds)
+		n++;
+	mrf_lock_release(&space->lock);
+	return n;
+}
+
+unsigned mrf_mr_still_open_tell(struct mrf_mr_space *space)
+{
+	unsigned told = 0, all = count_regions(space);
+	struct seen seen = { .entry.serial = 0 };
+
+	while (told < LINES && next_region(space, seen.entry.serial, &seen)) {
+		tell_region(&seen);
+		told++;
+	}
+	if (all > told && told == LINES)
+		mrf_log(FI_LOG_WARN, FI_LOG_MR,
+			"MRF-W3081: still open: %u more memory regions; mrfab_info --pid=%d lists them",
+			all - told, (int)getpid());
+	return all;
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is said of objects that are still open: by fi_close of their domain, to other processes, and when
+ * the process ends.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include "base/env.h"
+#include "mr/ledger.h"
+#include "../fake/fake_verbs.h"
+#include "one_device.h"
+#include "unit.h"
+
+#define VAR "FI_MRFAB_LEAKS"
+#define V17 FI_VERSION(1, 17)
+#define REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static struct unit_capture cap;
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static uint8_t memory[4096];
+
+static void open_domain(uint64_t caps, int mode)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	ck_assert_ptr_nonnull(hints);
+	hints->caps = FI_RMA | caps;
+	hints->domain_attr->mr_mode = mode;
+	ck_assert_int_eq(fi_getinfo(V17, NULL, NULL, 0, hints, &info), 0);
+	fi_freeinfo(hints);
+	ck_assert_int_eq(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+}
+
+static void setup(void)
+{
+	fake_verbs_reset();
+	one_device_use();
+	unsetenv(VAR);
+}
+
+static void teardown(void)
+{
+	unsetenv(VAR);
+}
+
+static void close_domain(void)
+{
+	ck_assert_int_eq(fi_close(&domain->fid), 0);
+	ck_assert_int_eq(fi_close(&fabric->fid), 0);
+	fi_freeinfo(info);
+}
+
+/* Not inline, so that the call is in it. */
+static __attribute__((noinline)) struct fid_mr *reg(size_t len, uint64_t access, uint64_t key,
+						    uint64_t flags)
+{
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(fi_mr_reg(domain, memory, len, access, 0, key, flags, &mr, NULL), 0);
+	return mr;
+}
+
+static void must_have(const char *text, const char *part)
+{
+	ck_assert_msg(strstr(text, part), "\"%s\" is not in: %s", part, text);
+}
+
+/* --- fi_close of the domain ------------------------------------------------------------ */
+
+START_TEST(busy_domain_names_its_regions_and_who_registered_them)
+{
+	char whole[64];
+	unsigned long offset, place;
+	const char *text, *by;
+	struct fid_mr *mr;
+	Dl_info self;
+
+	open_domain(0, FI_MR_ALLOCATED);
+	mr = reg(100, REMOTE, 0x1f, 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	text = unit_captured(&cap);
+	snprintf(whole, sizeof(whole), "still open: memory region %p (%p, 100 bytes, key 0x1f)",
+		 (void *)mr, (void *)memory);
+	must_have(text, "MRF-W3080");
+	must_have(text, whole);
+	must_have(text, "FI_REMOTE_READ, FI_REMOTE_WRITE, 0.");
+	by = strstr(text, "registered by ");
+	ck_assert_msg(by, "%s", text);
+	/* This program's own functions have no names for the loader; the place is in reg(). */
+	ck_assert_msg(sscanf(strchr(by, '+'), "+%lx", &offset) == 1, "%s", text);
+	ck_assert(dladdr((void *)(uintptr_t)reg, &self));
+	place = (uintptr_t)reg - (uintptr_t)self.dli_fbase;
+	ck_assert_msg(offset > place && offset < place + 1024, "%#lx is not in reg() at %#lx: %s",
+		      offset, place, text);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	close_domain();
+}
+END_TEST
+
+START_TEST(busy_domain_says_what_a_region_is_bound_to)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_NONE };
+	struct fid_cntr *cntr;
+	const char *text;
+	struct fid_mr *mr;
+	char bound[64];
+
+	open_domain(FI_RMA_EVENT, FI_MR_ALLOCATED);
+	ck_assert_int_eq(fi_cntr_open(domain, &attr, &cntr, NULL), 0);
+	mr = reg(100, REMOTE, 1, 0);
+	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	text = unit_captured(&cap);
+	snprintf(bound, sizeof(bound), "bound to counter %p, registered by", (void *)cntr);
+	must_have(text, bound);
+	must_have(text, "MRF-W2048: still open: counter");
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	close_domain();
+}
+END_TEST
+
+/* All of what is said is longer than what unit_capture keeps. */
+static unsigned count_lines(const char *with)
+{
+	char line[1024];
+	unsigned n = 0;
+	FILE *file = tmpfile();
+	int saved = dup(STDERR_FILENO);
+
+	ck_assert(file && saved >= 0);
+	dup2(fileno(file), STDERR_FILENO);
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	rewind(file);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, with) != NULL;
+	fclose(file);
+	return n;
+}
+
+START_TEST(busy_domain_names_a_hundred_regions_and_counts_the_rest)
+{
+	struct fid_mr *mr[103];
+	size_t i;
+
+	open_domain(0, FI_MR_ALLOCATED);
+	for (i = 0; i < 103; i++)
+		mr[i] = reg(100, FI_SEND, 0, 0);
+	ck_assert_uint_eq(count_lines("MRF-W3080"), 100);
+	ck_assert_uint_eq(count_lines("MRF-W3081: still open: 3 more memory regions"), 1);
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(fi_close(&mr[50 + i]->fid), 0);
+	ck_assert_uint_eq(count_lines("MRF-W3080"), 100);
+	ck_assert_uint_eq(count_lines("MRF-W3081"), 0);
+	for (i = 0; i < 103; i++) {
+		if (i < 50 || i > 52)
+			ck_assert_int_eq(fi_close(&mr[i]->fid), 0);
+	}
+	close_domain();
+}
+END_TEST
+
+/* --- other processes ------------------------------------------------------------------- */
+
+/* As mrfab_info finds it. -1: there is none. */
+static int find_ledger(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char target[64];
+	int fd = -1;
+
+	ck_assert_ptr_nonnull(dir);
+	while (fd < 0 && (entry = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		target[n > 0 ? n : 0] = '\0';
+		if (!strncmp(target, "/memfd:" MRF_LEDGER_NAME " ", sizeof(MRF_LEDGER_NAME) + 7))
+			fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC);
+	}
+	closedir(dir);
+	return fd;
+}
+
+static struct mrf_ledger_entry read_entry(int fd, size_t i)
+{
+	struct mrf_ledger_entry entry;
+
+	ck_assert_int_eq(
+		pread(fd, &entry, sizeof(entry), (off_t)(MRF_LEDGER_HEAD + i * sizeof(entry))),
+		sizeof(entry));
+	return entry;
+}
+
+START_TEST(ledger_has_what_is_open_and_nothing_else)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_NONE };
+	struct mrf_ledger_entry entry;
+	struct mrf_ledger_head head;
+	struct fid_mr *mr, *other;
+	struct fid_cntr *cntr;
+	int fd;
+
+	open_domain(FI_RMA_EVENT, FI_MR_ALLOCATED | FI_MR_PROV_KEY);
+	fd = find_ledger();
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(pread(fd, &head, sizeof(head), 0), sizeof(head));
+	ck_assert_uint_eq(head.magic, MRF_LEDGER_MAGIC);
+	ck_assert_int_eq(head.pid, getpid());
+	ck_assert_str_eq(head.domain, ONE_DEVICE);
+	mr = reg(100, REMOTE, 0, 0);
+	other = reg(200, FI_SEND, 0, 0);
+	entry = read_entry(fd, 0);
+	ck_assert_uint_ne(entry.serial, 0);
+	ck_assert_uint_eq(entry.addr, (uintptr_t)memory);
+	ck_assert_uint_eq(entry.len, 100);
+	ck_assert_uint_eq(entry.key, fi_mr_key(mr));
+	ck_assert_uint_eq(entry.access, REMOTE);
+	ck_assert_uint_ne(entry.caller, 0);
+	ck_assert_uint_eq(entry.segments, 1);
+	ck_assert_uint_eq(entry.bound, 0);
+	ck_assert_uint_eq(read_entry(fd, 1).key, FI_KEY_NOTAVAIL);
+	ck_assert_int_eq(fi_cntr_open(domain, &attr, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	ck_assert_uint_eq(read_entry(fd, 0).bound, 1);
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
+	ck_assert_uint_eq(read_entry(fd, 0).bound, 0);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_uint_eq(read_entry(fd, 0).serial, 0);
+	ck_assert_uint_ne(read_entry(fd, 1).serial, 0);
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+	close_domain();
+	close(fd);
+	ck_assert_int_lt(find_ledger(), 0);
+}
+END_TEST
+
+/* --- the end --------------------------------------------------------------------------- */
+
+static char said[8192];
+
+static void open_and_forget(void)
+{
+	open_domain(0, FI_MR_ALLOCATED);
+	reg(100, REMOTE, 0x77, 0);
+}
+
+static void open_and_close(void)
+{
+	open_domain(0, FI_MR_ALLOCATED);
+	ck_assert_int_eq(fi_close(&reg(100, REMOTE, 0x77, 0)->fid), 0);
+	close_domain();
+}
+
+/* What a program that does this says, which goes to said, and how it ends. */
+static int ends(const char *how, void (*program)(void))
+{
+	int p[2], status;
+	size_t used = 0;
+	ssize_t n;
+	pid_t pid;
+
+	ck_assert_int_eq(pipe(p), 0);
+	fflush(NULL);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		dup2(p[1], STDERR_FILENO);
+		dup2(p[1], STDOUT_FILENO);
+		close(p[0]);
+		close(p[1]);
+		if (how)
+			setenv(VAR, how, 1);
+		mrf_env_reload();
+		program();
+		printf("not lost");
+		exit(7);
+	}
+	close(p[1]);
+	while ((n = read(p[0], said + used, sizeof(said) - 1 - used)) > 0)
+		used += (size_t)n;
+	said[used] = '\0';
+	close(p[0]);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_msg(WIFEXITED(status), "%s", said);
+	return WEXITSTATUS(status);
+}
+
+/* Check itself writes to a file, and a write that is too long ends the process. */
+static void open_without_files(void)
+{
+	struct rlimit none = { 0, 0 };
+	struct fid_mr *mr;
+	int ret;
+
+	open_domain(0, FI_MR_ALLOCATED);
+	ck_assert_int_eq(fi_close(&domain->fid), 0);
+	ret = setrlimit(RLIMIT_FSIZE, &none);
+	if (!ret)
+		ret = fi_domain(fabric, info, &domain, NULL);
+	if (!ret)
+		ret = fi_mr_reg(domain, memory, 100, REMOTE, 0, 1, 0, &mr, NULL);
+	if (!ret)
+		ret = fi_close(&mr->fid);
+	if (!ret)
+		ret = fi_close(&domain->fid);
+	if (ret || fi_close(&fabric->fid))
+		_exit(1);
+	fi_freeinfo(info);
+}
+
+START_TEST(ledger_that_may_not_be_a_file_is_private)
+{
+	if (unit_forks())
+		ck_assert_int_eq(ends(NULL, open_without_files), 7);
+}
+END_TEST
+
+START_TEST(process_that_leaves_something_open_ends_with_99)
+{
+	if (!unit_forks())
+		return;
+	ck_assert_int_eq(ends("fail", open_and_forget), 99);
+	must_have(said, "MRF-W2049: still open: fabric");
+	must_have(said, "MRF-W2048: still open: domain");
+	must_have(said, "100 bytes, key 0x77");
+	must_have(said, "MRF-W2050: FI_MRFAB_LEAKS: 3 objects were not closed");
+	must_have(said, "not lost");
+	ck_assert_int_eq(ends("Report", open_and_forget), 7);
+	must_have(said, "100 bytes, key 0x77");
+	ck_assert_int_eq(ends(NULL, open_and_forget), 7);
+	ck_assert_ptr_null(strstr(said, "still open"));
+}
+END_TEST
+
+START_TEST(process_that_closes_everything_ends_as_it_wants)
+{
+	if (!unit_forks())
+		return;
+	ck_assert_int_eq(ends("fail", open_and_close), 7);
+	ck_assert_str_eq(said, "not lost");
+}
+END_TEST
+
+START_TEST(process_that_left_its_parents_objects_open_ends_as_it_wants)
+{
+	if (!unit_forks())
+		return;
+	open_and_forget();
+	ck_assert_int_eq(ends("fail", open_and_close), 7);
+	ck_assert_str_eq(said, "not lost");
+}
+END_TEST
+
+START_TEST(wrong_value_is_named_and_does_nothing)
+{
+	if (!unit_forks())
+		return;
+	ck_assert_int_eq(ends("maybe", open_and_forget), 7);
+	must_have(said, "MRF-W5921: FI_MRFAB_LEAKS=\"maybe\": the value must be report or fail");
+	ck_assert_ptr_null(strstr(said, "still open"));
+}
+END_TEST
+
+static TCase *tcase_busy(void)
+{
+	TCase *tc = tcase_create("busy");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, busy_domain_names_its_regions_and_who_registered_them);
+	tcase_add_test(tc, busy_domain_says_what_a_region_is_bound_to);
+	tcase_add_test(tc, busy_domain_names_a_hundred_regions_and_counts_the_rest);
+	return tc;
+}
+
+static TCase *tcase_ledger(void)
+{
+	TCase *tc = tcase_create("ledger");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, ledger_has_what_is_open_and_nothing_else);
+	return tc;
+}
+
+static TCase *tcase_end(void)
+{
+	TCase *tc = tcase_create("end");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, process_that_leaves_something_open_ends_with_99);
+	tcase_add_test(tc, process_that_closes_everything_ends_as_it_wants);
+	tcase_add_test(tc, process_that_left_its_parents_objects_open_ends_as_it_wants);
+	tcase_add_test(tc, ledger_that_may_not_be_a_file_is_private);
+	tcase_add_test(tc, wrong_value_is_named_and_does_nothing);
+	return tc;
+}
+
+UNIT_MAIN("ledger", tcase_busy, tcase_ledger, tcase_end)

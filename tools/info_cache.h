@@ -2,12 +2,9 @@
 #ifndef INFO_CACHE_H
 #define INFO_CACHE_H
 
-#include <stdbool.h>
+#include "info_pid.h"
 
-/*
- * Prints what the caches of local buffers of another process have done (lib/buf/gauge.h).
- * False: the process cannot be looked at, or has no cache; standard error says which.
- */
-bool info_cache_print(const char *pid);
+/* Prints what the caches of local buffers of the process have done (lib/buf/gauge.h). -1 and errno. */
+int info_cache_print(struct info_pid *of);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define INDENT 4 /* blanks of fi_tostr for each level */
 
-static void print_string(const char *text, size_t len)
+void info_json_string(const char *text, size_t len)
 {
 	size_t i;
 
@@ -24,7 +24,7 @@ static void print_string(const char *text, size_t len)
 }
 
 /* "FI_A, FI_B ]" */
-static void print_set(const char *text, size_t len)
+void info_json_set(const char *text, size_t len)
 {
 	const char *end = text + len, *separator = "";
 	size_t n;
@@ -36,7 +36,7 @@ static void print_set(const char *text, size_t len)
 		if (text >= end || !n)
 			break;
 		fputs(separator, stdout);
-		print_string(text, n);
+		info_json_string(text, n);
 		separator = ", ";
 	}
 	putchar(']');
@@ -50,13 +50,13 @@ static bool is(const char *text, size_t len, const char *word)
 static void print_value(const char *text, size_t len)
 {
 	if (len && *text == '[')
-		print_set(text + 1, len - 1);
+		info_json_set(text + 1, len - 1);
 	else if (is(text, len, "(null)") || is(text, len, "(nil)"))
 		fputs("null", stdout);
 	else if (len && strspn(text, "0123456789") >= len)
 		printf("%.*s", (int)len, text);
 	else
-		print_string(text, len);
+		info_json_string(text, len);
 }
 
 /* "    name: value", or "    name:" before lines that are deeper. */
@@ -70,7 +70,7 @@ static void print_line(const char *line, size_t len, size_t *depth, bool *first)
 	len -= blanks;
 	name = strcspn(line, ":");
 	fputs(*first ? "" : ", ", stdout);
-	print_string(line, name);
+	info_json_string(line, name);
 	fputs(": ", stdout);
 	*first = name + 1 >= len;
 	if (*first) {

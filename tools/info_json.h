@@ -2,6 +2,7 @@
 #ifndef TOOLS_INFO_JSON_H
 #define TOOLS_INFO_JSON_H
 
+#include <stddef.h>
 #include <rdma/fabric.h>
 
 /*
@@ -10,5 +11,9 @@
  * NULL null, and all else a string.
  */
 void info_json_print(const struct fi_info *list);
+
+/* The parts of it: a string; and a set, as fi_tostr has it ("FI_A, FI_B"), as an array of strings. */
+void info_json_string(const char *text, size_t len);
+void info_json_set(const char *text, size_t len);
 
 #endif

@@ -282,8 +282,10 @@ int info_options_parse(struct info_options *opt, int argc, char **argv)
 	}
 	if (!ret && optind < argc)
 		return fail_usage("unexpected argument", argv[optind]);
-	if (!ret && opt->json && (opt->pid || opt->code || opt->variables))
-		return fail_usage("--json", "this option is only for the list of what is offered");
+	if (!ret && opt->json && (opt->code || opt->variables))
+		return fail_usage(
+			"--json",
+			"this option is only for the list of what is offered and for --pid");
 	return ret;
 }
 

@@ -13,10 +13,10 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
-#include "info_cache.h"
 #include "info_code.h"
 #include "info_json.h"
 #include "info_options.h"
+#include "info_pid.h"
 #include "verbs/vnode.h"
 
 static const char *addr_text(const void *addr, char *buf, size_t len)
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 	}
 	if (opt.pid) {
 		fi_freeinfo(opt.hints);
-		return info_cache_print(opt.pid) ? EXIT_SUCCESS : EXIT_FAILURE;
+		return info_pid_print(opt.pid, opt.json) ? EXIT_SUCCESS : EXIT_FAILURE;
 	}
 	info_options_offer_modes(&opt);
 	/* The library reads it at the first call that logs, which comes now. */

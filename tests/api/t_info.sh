@@ -76,8 +76,13 @@ if [ "$(grep -c '^MRF-' "$tmp")" -lt 440 ] || grep -nE '^$|\\|^\.[A-Z]' "$tmp"; 
 	echo "FAIL: mrfab_info --code prints something that is no text"
 	status=1
 fi
-"$info" --json --pid 1 >"$tmp" 2>&1
+"$info" --json --env >"$tmp" 2>&1
 [ $? = 2 ] && grep -q -- '--json: this option is only for the list of what is offered' "$tmp" || {
+	echo "FAIL: mrfab_info --json --env: $(cat "$tmp")"
+	status=1
+}
+"$info" --json --pid $$ >"$tmp" 2>&1
+[ $? = 1 ] && grep -q "mrfab_info: process $$ uses no domain" "$tmp" && grep -qx '\[\]' "$tmp" || {
 	echo "FAIL: mrfab_info --json --pid: $(cat "$tmp")"
 	status=1
 }

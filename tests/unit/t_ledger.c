@@ -250,6 +250,60 @@ START_TEST(ledger_has_what_is_open_and_nothing_else)
 }
 END_TEST
 
+#define INFO "tools/mrfab_info"
+
+/* What mrfab_info says of this process; "": it has not been built here. */
+static const char *ask_info(const char *options)
+{
+	static char text[8192];
+	char command[128];
+	size_t n = 0;
+	FILE *pipe;
+
+	text[0] = '\0';
+	if (access(INFO, X_OK))
+		return text;
+	snprintf(command, sizeof(command), INFO " --pid=%d %s 2>&1", (int)getpid(), options);
+	pipe = popen(command, "r");
+	ck_assert_ptr_nonnull(pipe);
+	n = fread(text, 1, sizeof(text) - 1, pipe);
+	text[n] = '\0';
+	pclose(pipe);
+	return text;
+}
+
+START_TEST(mrfab_info_shows_what_another_process_has_open)
+{
+	char line[160];
+	const char *text;
+	struct fid_mr *mr;
+
+	if (!*ask_info(""))
+		return;
+	must_have(ask_info(""), "uses no domain");
+	open_domain(0, FI_MR_ALLOCATED);
+	must_have(ask_info(""), "memory regions that are open: " ONE_DEVICE "\n    none");
+	mr = reg(100, REMOTE, 0x1f, 0);
+	text = ask_info("");
+	snprintf(line, sizeof(line),
+		 "    %p, 100 bytes, key 0x1f, FI_REMOTE_READ, FI_REMOTE_WRITE, 0.",
+		 (void *)memory);
+	must_have(text, line);
+	must_have(text, "registered by reg+0x");
+	text = ask_info("--json");
+	snprintf(line, sizeof(line),
+		 "{\"region\": {\"domain\": \"" ONE_DEVICE
+		 "\", \"address\": \"%p\", \"length\": 100, \"key\": \"0x1f\", ",
+		 (void *)memory);
+	must_have(text, line);
+	must_have(text, "\"access\": [\"FI_REMOTE_READ\", \"FI_REMOTE_WRITE\"], \"segments\": 1");
+	must_have(text, "\"function\": \"reg\"");
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	must_have(ask_info("--json"), "[\n  {\"domain\": \"" ONE_DEVICE "\"}\n]\n");
+	close_domain();
+}
+END_TEST
+
 /* --- the end --------------------------------------------------------------------------- */
 
 static char said[8192];
@@ -394,6 +448,7 @@ static TCase *tcase_ledger(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, ledger_has_what_is_open_and_nothing_else);
+	tcase_add_test(tc, mrfab_info_shows_what_another_process_has_open);
 	return tc;
 }
 

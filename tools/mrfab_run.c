@@ -67,8 +67,10 @@ static const char usage_text[] =
 	"      --profile=NAME   the provider whose contract for registrations is in force,\n"
 	"                       such as verbs, efa or cxi-client (FI_MRFAB_PROFILE); list:\n"
 	"                       print them all\n"
-	"      --strict=on|off  enforce rules that other providers do not enforce, or only\n"
-	"                       warn about them (FI_MRFAB_STRICT)\n"
+	"      --strict=HOW     off: only warn about rules that other providers do not\n"
+	"                       enforce; on: enforce them; warn: also warn about what other\n"
+	"                       providers do not take; abort: end the program at a mistake\n"
+	"                       (FI_MRFAB_STRICT)\n"
 	"      --log=LEVEL      what to log: none, warn, trace, info or debug\n"
 	"                       (FI_LOG_LEVEL; default: warn)\n"
 	"      --runtime=NAME   put a stand-in device runtime, cuda, rocr or ze, under the\n"
@@ -166,7 +168,7 @@ static void parse_kinds(struct run_watch *watch, const char *kinds)
 
 static void parse_option(struct options *opt, int c, const char *arg)
 {
-	static const char *const switches[] = { "on", "off", NULL };
+	static const char *const switches[] = { "off", "on", "warn", "abort", NULL };
 	static const char *const runtimes[] = { "cuda", "rocr", "ze", NULL };
 	static const char *const levels[] = { "none", "warn", "trace", "info", "debug", NULL };
 
@@ -178,7 +180,7 @@ static void parse_option(struct options *opt, int c, const char *arg)
 		opt->profile = checked_profile(arg);
 		return;
 	case OPT_STRICT:
-		opt->strict = one_of("--strict", arg, switches, "on or off");
+		opt->strict = one_of("--strict", arg, switches, "off, on, warn or abort");
 		return;
 	case OPT_RUNTIME:
 		opt->runtime = one_of("--runtime", arg, runtimes, "cuda, rocr or ze");

@@ -132,7 +132,9 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				   1, 0, 0 },
 	[MRF_PARAM_STRICT] = { "FI_MRFAB_STRICT", FI_PARAM_STRING,
 			       "mrfab: Whether rules of fi_mr(3) that other providers do "
-			       "not enforce are enforced (on) or only warned about (off) "
+			       "not enforce are only warned about (off) or enforced (on), "
+			       "whether what other providers do not take is warned about, too "
+			       "(warn), and whether mistakes end the process (abort) "
 			       "(default: on)",
 			       0, 0, 0 },
 };

@@ -36,7 +36,7 @@ enum mrf_param {
 	MRF_PARAM_CUDA_MONITOR,	    /* FI_MR_CUDA_CACHE_MONITOR_ENABLED */
 	MRF_PARAM_ROCR_MONITOR,	    /* FI_MR_ROCR_CACHE_MONITOR_ENABLED */
 	MRF_PARAM_ZE_MONITOR,	    /* FI_MR_ZE_CACHE_MONITOR_ENABLED */
-	MRF_PARAM_STRICT,	    /* FI_MRFAB_STRICT: on or off; contract/rules.h */
+	MRF_PARAM_STRICT,	    /* FI_MRFAB_STRICT: off, on, warn, abort; contract/rules.h */
 	MRF_PARAM_RX_SLOTS,	    /* FI_MRFAB_RX_SLOTS: shared receives of an endpoint */
 	MRF_PARAM_UNEXPECTED,	    /* FI_MRFAB_UNEXPECTED: KiB of messages that nobody receives */
 	MRF_PARAM_UNEXPECTED_COUNT, /* FI_MRFAB_UNEXPECTED_COUNT: how many of these */

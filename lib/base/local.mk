@@ -46,6 +46,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/present.h \
 	lib/base/renew.c \
 	lib/base/renew.h \
+	lib/base/strict.c \
+	lib/base/strict.h \
 	lib/base/thread.c \
 	lib/base/thread.h \
 	lib/base/user.c \

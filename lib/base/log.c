@@ -6,6 +6,8 @@
 #include "base/errtext.h"
 #include "base/flood.h"
 #include "base/names.h"
+#include "base/strict.h"
+#include "base/thread.h"
 #include <ctype.h>
 #include <errno.h>
 #include <pthread.h>
@@ -332,6 +334,9 @@ int mrf_refuse_as(enum fi_log_level level, char *buf, size_t len, int err,
 	va_start(ap, fmt);
 	ret = refuse(&what, buf, len, err, fmt, ap);
 	va_end(ap);
+	/* A query is no mistake, and what a queue will report is no longer on its caller's stack. */
+	if (level == FI_LOG_WARN && !buf && !catching && !mrf_thread_is_own())
+		mrf_strict_stop(-ret);
 	return ret;
 }
 
@@ -343,6 +348,18 @@ void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
 	va_start(ap, fmt);
 	refuse(&what, NULL, 0, 0, fmt, ap);
 	va_end(ap);
+}
+
+void mrf_misuse(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...)
+{
+	struct what what = { FI_LOG_WARN, subsys, code, 'W' };
+	va_list ap;
+
+	va_start(ap, fmt);
+	refuse(&what, NULL, 0, 0, fmt, ap);
+	va_end(ap);
+	if (!mrf_thread_is_own())
+		mrf_strict_stop(0);
 }
 
 /* --- lines of others -------------------------------------------------------------- */

@@ -68,6 +68,12 @@ void mrf_refuse_catch(struct mrf_refusal *refusal);
 void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...) MRF_PRINTF(3, 4);
 
 /*
+ * What is allowed, or was not done, but breaks with other providers: as mrf_warn, and then stops the
+ * process if FI_MRFAB_STRICT is abort. The caller has found mrf_strict_careful.
+ */
+void mrf_misuse(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...) MRF_PRINTF(3, 4);
+
+/*
  * The highest level that is on for any subsystem; FI_LOG_DEBUG until the environment has
  * been read. Traces compare their level with it, so that a trace that is off costs a load
  * and a branch.

@@ -17,6 +17,18 @@ int mrf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg, const c
 	return -err;
 }
 
+static __thread bool own;
+
+void mrf_thread_own(void)
+{
+	own = true;
+}
+
+bool mrf_thread_is_own(void)
+{
+	return own;
+}
+
 void mrf_thread_no_rush(void)
 {
 	const struct sched_param none = { 0 };

@@ -7,11 +7,16 @@
 #define MRF_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <rdma/fi_errno.h>
 
 /* -FI_EAGAIN: there may be no more threads; mrf_limit_text names the limits. */
 int mrf_thread_start(pthread_t *thread, void *(*run)(void *), void *arg, const char *name);
+
+/* The calling thread is one of these, which it says itself; and is it? */
+void mrf_thread_own(void);
+bool mrf_thread_is_own(void);
 
 /*
  * From now on the calling thread, when it is woken, does not preempt the thread that wakes it,

@@ -17,4 +17,6 @@ libmrfab_internal_la_SOURCES += \
 	lib/buf/stage.c \
 	lib/buf/stage.h \
 	lib/buf/stage_ring.c \
-	lib/buf/stage_ring.h
+	lib/buf/stage_ring.h \
+	lib/buf/uses.c \
+	lib/buf/uses.h

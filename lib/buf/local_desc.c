@@ -89,6 +89,23 @@ static enum fault add_desc(struct mrf_local *local, const struct mrf_desc *desc,
 	return NONE;
 }
 
+/* Without FI_MR_LOCAL the buffer is reached in another way, and the program does not learn of it. */
+static __attribute__((noinline)) void tell_ignored(const struct mrf_buf *buf, enum fault fault,
+						   const struct iovec *iov, const void *desc)
+{
+	static const char *const what[] = { "is not a descriptor of this domain",
+					    "is of a region without the right for this operation",
+					    "is of a region that does not contain the buffer" };
+
+	if (desc && buf->space->careful)
+		mrf_misuse(
+			FI_LOG_EP_DATA, 4033,
+			"desc %p of the buffer at %p (%zu byte%s) %s: it is ignored, because "
+			"FI_MR_LOCAL is not in force; a provider that needs it fails or uses other "
+			"memory",
+			desc, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len), what[fault]);
+}
+
 static enum fault look_at_desc(const struct mrf_buf *buf, struct mrf_local *local,
 			       const void *value, const struct iovec *iov, uint64_t right,
 			       struct fit *fit)
@@ -174,8 +191,12 @@ int mrf_local_desc_use(const struct mrf_buf *buf, const struct mrf_local_req *re
 		if (!fit.full)
 			local->desc[local->ndesc++] = value;
 		fault = look_at_desc(buf, local, value, &req->iov[i], right, &fit);
+		if (fault != NONE && strict)
+			return refuse_buffer(fault, i, req);
 		if (fault != NONE)
-			return strict ? refuse_buffer(fault, i, req) : 1;
+			tell_ignored(buf, fault, &req->iov[i], value);
+		if (fault != NONE)
+			return 1;
 	}
 	local->kind = MRF_LOCAL_DESC;
 	*covered = fit.bytes;

@@ -2,25 +2,23 @@
 #include "contract/rules.h"
 
 #include <stdatomic.h>
-#include <strings.h>
 #include "base/host.h"
 #include "base/log.h"
-#include "base/env.h"
+#include "base/strict.h"
 
 bool mrf_rule_strict(void)
 {
 	static atomic_bool said;
-	const char *how = mrf_env_str(MRF_PARAM_STRICT);
+	const char *wrong;
+	enum mrf_strict how = mrf_strict_read(&wrong);
 
-	if (!how || !*how)
-		return !mrf_host;
-	if (!strcasecmp(how, "on"))
-		return true;
-	if (!strcasecmp(how, "off"))
-		return false;
-	if (!atomic_exchange(&said, true))
-		mrf_warn(FI_LOG_CORE, 5904,
-			 "FI_MRFAB_STRICT=\"%.64s\": the value must be on or off; on is in force",
-			 how);
-	return true;
+	if (wrong && !atomic_exchange(&said, true))
+		mrf_warn(
+			FI_LOG_CORE, 5904,
+			"FI_MRFAB_STRICT=\"%.64s\": the value must be off, on, warn or abort; on is "
+			"in force",
+			wrong);
+	if (how == MRF_STRICT_UNSET)
+		return wrong || !mrf_host;
+	return how != MRF_STRICT_OFF;
 }

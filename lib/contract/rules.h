@@ -48,8 +48,13 @@ static inline bool mrf_rule_region_closes_first(uint32_t api)
 }
 
 /*
- * FI_MRFAB_STRICT: true unless it is "off"; if it is unset, false under another libfabric. With "off"
- * three violations only cause a warning:
+ * FI_MRFAB_STRICT has four values, each of which is stricter than the one before. "on" is the rule, and
+ * "off" under another libfabric. With "warn" the log also says what works here and breaks with other
+ * providers (mrf_strict_careful): a descriptor that is not of this domain, or not of its buffer, where
+ * none is required; a region closed under operations; keys that are too long for some, or were cut. With
+ * "abort" the process ends at the first call that is refused or warned of so.
+ *
+ * True unless it is "off". With "off" three violations only cause a warning:
  * - closing a region before the counters and endpoints that it is bound to, where the version demands
  *   the opposite order;
  * - fi_cntr_wait on a counter with FI_WAIT_NONE;

@@ -364,6 +364,7 @@ static void *agent_main(void *arg)
 {
 	struct mrf_agent *agent = arg;
 
+	mrf_thread_own();
 	while (!atomic_load(&agent->stop))
 		turn(agent);
 	return NULL;

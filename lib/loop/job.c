@@ -55,6 +55,7 @@ static void *crew_main(void *arg)
 	struct mrf_crew *crew = arg;
 	struct mrf_job *job;
 
+	mrf_thread_own();
 	mrf_thread_no_rush();
 	while ((job = job_waiting(crew)))
 		job_returned(crew, job, job->work(job));

@@ -74,6 +74,7 @@ static void handle_events(void)
 
 static void *monitor_main(void *arg)
 {
+	mrf_thread_own();
 	while (mrf_uffd_wait())
 		handle_events();
 	sem_post(&last_read);

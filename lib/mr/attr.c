@@ -95,6 +95,28 @@ void mrf_mr_demand_tell(struct mrf_mr_space *space, const struct fi_mr_attr *att
 	}
 }
 
+/* --- keys that the application chooses --------------------------------------------- */
+
+/* Without a profile the key is as long as fi_getinfo has said, but that is not so everywhere. */
+static void tell_long_key(struct mrf_mr_space *space, uint64_t key)
+{
+	if (space->careful && !space->profile && mrf_mr_space_first(space, MRF_WARNED_LONG_KEY))
+		mrf_misuse(
+			FI_LOG_MR, 3082,
+			"requested_key=%#lx: a provider whose keys have 4 bytes (mr_key_size) refuses "
+			"it; nearly all take keys up to 0xffffffff (said once per domain)",
+			key);
+}
+
+int mrf_mr_attr_key(struct mrf_mr_space *space, uint64_t key)
+{
+	if (key == FI_KEY_NOTAVAIL)
+		return mrf_refuse(FI_EKEYREJECTED, FI_LOG_MR, 3023,
+				  "requested_key=%#lx is FI_KEY_NOTAVAIL, which is not a key", key);
+	tell_long_key(space, key);
+	return 0;
+}
+
 /* --- all arguments ---------------------------------------------------------------- */
 
 static int refuse_flags(uint64_t flags)

@@ -27,6 +27,12 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 		      uint64_t flags, struct mrf_mr_plan *plan);
 
 /*
+ * About a key above 32 bits that the application chooses for a region that peers may reach:
+ * -FI_EKEYREJECTED (logged), or 0, and the log says that not every provider takes it.
+ */
+int mrf_mr_attr_key(struct mrf_mr_space *space, uint64_t key);
+
+/*
  * True for the usual registration: pinned at once, one segment with bytes, rights and
  * nothing else. mrf_mr_attr_check and mrf_mr_access_warn would find no fault with it.
  */

@@ -134,6 +134,20 @@ static bool closes_usually_locked(const struct mrf_mr *mr)
 	       mrf_list_empty(&mr->bindings);
 }
 
+static __attribute__((noinline)) void tell_in_use(const struct mrf_mr *mr)
+{
+	unsigned uses = atomic_load(&mr->entry->uses);
+	char name[128];
+
+	mrf_mr_name(mr, name, sizeof(name));
+	mrf_misuse(
+		FI_LOG_MR, 3083,
+		"fi_close(region %s): %u operation%s of this process still use%s its descriptor: wait "
+		"for their completions first; here they may fail, elsewhere the device may still write "
+		"to memory that has another use by then",
+		name, uses, MRF_S(uses), uses == 1 ? "s" : "");
+}
+
 int mrf_mr_close(struct fid *fid)
 {
 	struct mrf_mr *mr = mrf_mr_from_fid(fid);
@@ -141,6 +155,8 @@ int mrf_mr_close(struct fid *fid)
 
 	if (mrf_unlikely(!mrf_fork_ours(space->owner)))
 		return mrf_obj_foreign(fid, space->owner, "fi_close");
+	if (mrf_unlikely(atomic_load_explicit(&mr->entry->uses, memory_order_relaxed)))
+		tell_in_use(mr);
 	mrf_lock_take(&space->lock);
 	if (mrf_unlikely(!closes_usually_locked(mr))) {
 		mrf_lock_release(&space->lock);

@@ -27,6 +27,19 @@ static int take_requested_locked(struct mrf_mr *mr, uint64_t key, struct mrf_mr_
 }
 
 /*
+ * If the region counts writes, peers have to ask for its event number. A careful domain whose keys have 8
+ * bytes uses all of them, so that it shows if a program passes on only 4.
+ */
+static bool carries_rkey(const struct mrf_mr *mr)
+{
+	const struct mrf_mr_space *space = mr->space;
+	bool small = space->profile && space->profile->key_size < sizeof(uint64_t);
+
+	return mr->nseg == 1 && mr->seg.rkey && !mr->event && !(space->mode & FI_MR_RAW) &&
+	       (!space->careful || small);
+}
+
+/*
  * Finds a key that peers can use and that is free, so that the application never has to.
  */
 static int take_own_locked(struct mrf_mr *mr, uint64_t *key)
@@ -34,8 +47,7 @@ static int take_own_locked(struct mrf_mr *mr, uint64_t *key)
 	struct mrf_mr_space *space = mr->space;
 	int ret;
 
-	/* If the region counts writes, peers have to ask for its event number. */
-	if (mr->nseg == 1 && mr->seg.rkey && !mr->event && !(space->mode & FI_MR_RAW)) {
+	if (carries_rkey(mr)) {
 		*key = mrf_key_pack(space->mode, mr->seg.rkey, mr->seg.iova);
 		ret = mrf_idmap_insert(&space->keys, *key, mr);
 		if (ret != -FI_EALREADY)
@@ -76,6 +88,30 @@ int mrf_mr_key_take_own_locked(struct mrf_mr *mr)
 	if (!ret)
 		mr->entry->key = mr->key;
 	return ret;
+}
+
+struct longer {
+	uint32_t low;
+	uint64_t key; /* 0: not found */
+};
+
+static void compare(void *value, void *arg)
+{
+	const struct mrf_mr *mr = value;
+	struct longer *longer = arg;
+
+	if ((uint32_t)mr->key == longer->low && mr->key > UINT32_MAX)
+		longer->key = mr->key;
+}
+
+bool mrf_mr_key_longer_locked(const struct mrf_mr_space *space, uint32_t low, uint64_t *key)
+{
+	struct longer longer = { .low = low };
+
+	mrf_lock_held(&space->lock);
+	mrf_idmap_each(&space->keys, compare, &longer);
+	*key = longer.key;
+	return longer.key;
 }
 
 static void remember_closed_locked(struct mrf_mr_space *space, uint64_t key, uint64_t group)

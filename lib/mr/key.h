@@ -8,6 +8,7 @@
 #include <rdma/fi_domain.h>
 
 struct mrf_mr;
+struct mrf_mr_space;
 
 /*
  * The provider key of a region with one segment carries everything a peer needs, so that
@@ -88,6 +89,8 @@ struct mrf_mr_holder {
  * nothing was changed.
  */
 int mrf_mr_key_take_locked(struct mrf_mr *mr, uint64_t requested, struct mrf_mr_holder *holder);
+/* A key whose lower 32 bits are these, and which has others, too. False: there is none. */
+bool mrf_mr_key_longer_locked(const struct mrf_mr_space *space, uint32_t low, uint64_t *key);
 /*
  * For a region that could not get its provider key before it was pinned; otherwise does
  * nothing.

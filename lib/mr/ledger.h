@@ -33,8 +33,10 @@ struct mrf_ledger_entry {
 	uint64_t access;
 	uint64_t caller; /* the address that the call which registered it returns to */
 	int64_t since;	 /* CLOCK_MONOTONIC, in ms */
-	uint32_t segments;
-	uint32_t bound; /* to how many endpoints and counters */
+	uint16_t segments;
+	uint16_t bound; /* to how many endpoints and counters */
+	/* Operations of this process in flight with its descriptor; counted in careful domains only. */
+	_Atomic uint32_t uses;
 };
 
 struct mrf_ledger {

@@ -50,6 +50,7 @@ static void enter_in_ledger_locked(const struct mrf_mr *mr)
 	entry->caller = 0;
 	entry->since = mrf_now_tick();
 	entry->segments = mr->nseg;
+	atomic_store_explicit(&entry->uses, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->serial, mr->serial, memory_order_release);
 }
 
@@ -225,15 +226,13 @@ static int publish_region(struct mrf_mr_space *space, const struct fi_mr_attr *a
 	return 0;
 }
 
-/* Refuses a requested key that no region can have; this check needs no lock. */
-static int check_requested_key(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
+/* Nearly every key is less, and needs no look. */
+static int check_requested_key(struct mrf_mr_space *space, const struct fi_mr_attr *attr)
 {
-	if (mrf_likely(attr->requested_key != FI_KEY_NOTAVAIL) || !(attr->access & MRF_MR_REMOTE) ||
+	if (mrf_likely(attr->requested_key <= UINT32_MAX) || !(attr->access & MRF_MR_REMOTE) ||
 	    (space->mode & FI_MR_PROV_KEY))
 		return 0;
-	return mrf_refuse(FI_EKEYREJECTED, FI_LOG_MR, 3023,
-			  "requested_key=%#lx is FI_KEY_NOTAVAIL, which is not a key",
-			  attr->requested_key);
+	return mrf_mr_attr_key(space, attr->requested_key);
 }
 
 static int refuse_missing(const char *which)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 #include <rdma/fi_errno.h>
+#include "base/log.h"
 #include "contract/budget.h"
 #include "mr/class.h"
 #include "mr/demand/back.h"
@@ -10,6 +11,7 @@
 #include "mr/event.h"
 #include "mr/face.h"
 #include "mr/filemem.h"
+#include "mr/key.h"
 #include "mr/region.h"
 #include "mr/seg.h"
 #include "mr/serve.h"
@@ -84,6 +86,19 @@ static enum mrf_mr_status absent_locked(const struct mrf_mr_space *space,
 	return MRF_MR_UNKNOWN;
 }
 
+/* The peer is only told that there is no such key; the others are none of its business. */
+static void tell_cut_locked(const struct mrf_mr_space *space, uint64_t key)
+{
+	uint64_t whole;
+
+	if (key <= UINT32_MAX && mrf_mr_key_longer_locked(space, (uint32_t)key, &whole))
+		mrf_misuse(
+			FI_LOG_MR, 3084,
+			"a peer asks for key %#lx, which no region has, but one has %#lx: the key was "
+			"kept in 32 bits on its way: pass on all 64 bits of fi_mr_key",
+			key, whole);
+}
+
 /* *mr: the region, unless the answer is that there is none. */
 static enum mrf_mr_status look_up_locked(struct mrf_mr_space *space,
 					 const struct mrf_mr_query *query, uint64_t right,
@@ -94,6 +109,8 @@ static enum mrf_mr_status look_up_locked(struct mrf_mr_space *space,
 	mrf_lock_held(&space->lock);
 	*mr = mrf_idmap_find(&space->keys, query->key);
 	status = mrf_mr_may_locked(*mr, query, right, face);
+	if (status == MRF_MR_UNKNOWN && space->careful && !*mr)
+		tell_cut_locked(space, query->key);
 	return status == MRF_MR_UNKNOWN ? absent_locked(space, query) : status;
 }
 

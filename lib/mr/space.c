@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 #include "base/page.h"
 #include "base/random.h"
+#include "base/strict.h"
 #include "hmem/hmem.h"
 #include "mr/demand/backs.h"
 #include "mr/map.h"
@@ -71,6 +72,7 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 	if (ret)
 		return ret;
 	space->owner = space->obj->owner;
+	space->careful = mrf_strict_careful();
 	space->ops = mrf_mr_ops;
 	space->region_ops = &mrf_mr_region_ops;
 	ret = init_memory(space);

@@ -31,6 +31,7 @@ enum mrf_mr_warned {
 	MRF_WARNED_UNWRITTEN = 1 << 2,
 	MRF_WARNED_UNCOUNTED = 1 << 3,
 	MRF_WARNED_NULL = 1 << 4,
+	MRF_WARNED_LONG_KEY = 1 << 5,
 };
 
 struct mrf_mr_space {
@@ -76,6 +77,8 @@ struct mrf_mr_space {
 	 */
 	void (*dropped)(void *arg);
 	void *dropped_arg;
+	/* FI_MRFAB_STRICT=warn: what other providers do not take is said; immutable. */
+	bool careful;
 	bool has_events; /* the domain was opened with FI_RMA_EVENT; immutable */
 	/*
 	 * Every region that peers may write to counts writes, if a counter is bound:

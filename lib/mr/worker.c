@@ -175,6 +175,7 @@ static void *worker_main(void *arg)
 	struct mrf_mr_task *job;
 	bool stop = false;
 
+	mrf_thread_own();
 	mrf_thread_no_rush();
 	while (!stop) {
 		while (sem_wait(&worker->work) && errno == EINTR)

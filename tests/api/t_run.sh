@@ -62,7 +62,7 @@ refused '--mode=NONSENSE: "NONSENSE" is not the name of a registration mode' --m
 refused '--mode=HMEM: FI_MR_HMEM cannot be named' --mode HMEM true
 refused '--mode=BASIC+RAW: FI_MR_BASIC must be set alone' --mode BASIC+RAW true
 refused '--mode=: a name is missing' --mode= true
-refused '--strict=maybe: the value must be on or off' --strict maybe true
+refused '--strict=maybe: the value must be off, on, warn or abort' --strict maybe true
 refused '--log=loud: the value must be none, warn, trace, info or debug' --log loud true
 
 refused '--runtime=opencl: the value must be cuda, rocr or ze' --runtime opencl true
@@ -120,6 +120,7 @@ gives FI_MRFAB_MR_MODE=0x30 --mode=0x30
 gives FI_MRFAB_STRICT
 gives FI_MRFAB_STRICT=on --strict ON
 gives FI_MRFAB_STRICT=off --strict=off
+gives FI_MRFAB_STRICT=abort --strict=abort
 gives FI_LOG_LEVEL=warn
 gives FI_LOG_LEVEL=trace --log trace
 gives FI_LOG_LEVEL --log none

@@ -161,6 +161,7 @@ struct mrf_op {
 	uint64_t acked;
 	uint8_t fence;	     /* MRF_FENCE_*: before its first byte is posted */
 	bool silent;	     /* no completion when it succeeds */
+	bool uses;	     /* its regions are counted: buf/uses.h */
 	bool plain;	     /* all that its success takes is an entry in tx_cq, and counters */
 	bool ask_first;	     /* even a key that carries its rkey must be resolved */
 	bool resolved;	     /* all keys known good; holds until the next requeue */

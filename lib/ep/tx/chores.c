@@ -105,6 +105,8 @@ static MRF_ALWAYS_INLINE void free_op_locked(struct mrf_ep *ep, struct mrf_op *o
 
 void mrf_chores_free(struct mrf_ep *ep, struct mrf_op *op)
 {
+	/* If it has never begun. */
+	mrf_tell_unused_locked(ep, op);
 	mrf_local_drop(&ep->buf, &op->local);
 	mrf_lock_take(&ep->lock);
 	put_back_locked(ep, op);

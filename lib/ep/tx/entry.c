@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
+#include "buf/uses.h"
 #include "ep/link/conn.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/entry.h"
@@ -163,7 +164,8 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 						      .inject = req->flags & FI_INJECT,
 						      .late = late },
 			     &op->local);
-	op->plain = ends_plainly(ep, op);
+	op->uses = !ret && mrf_uses_begin(&ep->buf, &op->local);
+	op->plain = !op->uses && ends_plainly(ep, op);
 	return ret;
 }
 

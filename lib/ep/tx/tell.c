@@ -4,6 +4,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
+#include "base/strict.h"
 #include "ep/tx/tell.h"
 
 void mrf_tell_error_locked(struct mrf_ep *ep, struct mrf_op *op)
@@ -11,6 +12,10 @@ void mrf_tell_error_locked(struct mrf_ep *ep, struct mrf_op *op)
 	struct mrf_cntr *cntr = mrf_tell_cntr_locked(ep, op);
 
 	mrf_lock_held(&ep->lock);
+	mrf_tell_unused_locked(ep, op);
+	/* It has its line in the log. */
+	if (ep->domain->space.careful)
+		mrf_strict_stop(op->why.err);
 	if (ep->tx_cq) {
 		struct mrf_comp_err entry = {
 			.comp = { .op_context = op->context,

@@ -89,6 +89,12 @@ void mrf_vcq_close(struct mrf_vcq *cq)
 	free(cq);
 }
 
+int mrf_vcq_grow(struct mrf_vcq *cq, size_t depth)
+{
+	mrf_slow_call();
+	return mrf_verbs_ret(ibv_resize_cq(cq->cq, (int)depth));
+}
+
 static enum mrf_wc_status to_status(enum ibv_wc_status status)
 {
 	switch (status) {

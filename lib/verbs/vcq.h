@@ -53,6 +53,11 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **cq);
 int mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **cq);
 void mrf_vcq_close(struct mrf_vcq *cq);
 /*
+ * Makes it longer; what has completed stays, in order. Another thread may poll and arm it meanwhile,
+ * and waits. Returns the device's errors: the queue is as it was.
+ */
+int mrf_vcq_grow(struct mrf_vcq *cq, size_t depth);
+/*
  * Returns the number of completions written to wc, at most n; -FI_EIO: the queue is
  * broken.
  */

@@ -310,6 +310,7 @@ const char *fake_call_name(enum fake_call call)
 		[FAKE_VMR_REG] = "vmr_reg",
 		[FAKE_VMR_DEREG] = "vmr_dereg",
 		[FAKE_VCQ_OPEN] = "vcq_open",
+		[FAKE_VCQ_GROW] = "vcq_grow",
 		[FAKE_VCM_OPEN] = "vcm_open",
 		[FAKE_VCONN_OPEN] = "vconn_open",
 		[FAKE_BIND] = "bind",
@@ -863,6 +864,30 @@ int mrf_vcq_open(struct mrf_vdev *dev, size_t depth, struct mrf_vcq **cq)
 int mrf_vcq_open_beside(struct mrf_vcq *first, size_t depth, struct mrf_vcq **cq)
 {
 	return open_cq(first->dev, depth, first, cq);
+}
+
+/* What is in it is put where it belongs in the longer ring. */
+int mrf_vcq_grow(struct mrf_vcq *cq, size_t depth)
+{
+	struct mrf_wc *ring = calloc(depth, sizeof(*ring)), *old = ring;
+	int ret;
+
+	if (!ring)
+		return -FI_ENOMEM;
+	enter();
+	ret = ordered(FAKE_VCQ_GROW);
+	if (!ret && (depth < cq->depth || depth > cq->dev->limits.max_cqe))
+		ret = -FI_EINVAL;
+	if (!ret) {
+		for (size_t i = cq->head; i != cq->tail; i++)
+			ring[i % depth] = cq->ring[i % cq->depth];
+		old = cq->ring;
+		cq->ring = ring;
+		cq->depth = depth;
+	}
+	leave();
+	free(old);
+	return ret;
 }
 
 /* The kernel would not let go of it. */
@@ -2829,6 +2854,16 @@ void mrf_vcm_abandon(struct mrf_vcm *cm)
 		conn->state = GONE;
 	}
 	leave();
+}
+
+size_t fake_depth(const struct mrf_vcq *cq)
+{
+	size_t depth;
+
+	enter();
+	depth = cq->depth;
+	leave();
+	return depth;
 }
 
 void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop)

@@ -33,6 +33,7 @@ enum fake_call {
 	FAKE_VMR_REG,
 	FAKE_VMR_DEREG,
 	FAKE_VCQ_OPEN,
+	FAKE_VCQ_GROW,
 	FAKE_VCM_OPEN,
 	FAKE_VCONN_OPEN,
 	FAKE_BIND,
@@ -231,6 +232,8 @@ void fake_kill(struct mrf_vcm *cm);
 void fake_deny(struct mrf_vcm *cm);
 /* How often its events were asked for; any time. */
 unsigned fake_cm_asked(const struct mrf_vcm *cm);
+/* How many completions the queue can hold. */
+size_t fake_depth(const struct mrf_vcq *cq);
 /* SIGSTOP and SIGCONT of the thread that polls these (or one): the kernel's part goes on.
  */
 void fake_stop(struct mrf_vcm *cm, struct mrf_vcq *cq, bool stop);

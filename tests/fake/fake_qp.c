@@ -124,6 +124,14 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int n, void *context,
 	return cq;
 }
 
+int ibv_resize_cq(struct ibv_cq *cq, int n)
+{
+	if (!fake_verbs_goes_on(FAKE_RESIZE_CQ))
+		return errno;
+	cq->cqe = n;
+	return 0;
+}
+
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
 	return unmake(FAKE_DESTROY_CQ, cq);

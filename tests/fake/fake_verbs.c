@@ -193,6 +193,7 @@ const char *fake_verbs_name(enum fake_call call)
 		[FAKE_DESTROY_ID] = "rdma_destroy_id",
 		[FAKE_CREATE_COMP_CHANNEL] = "ibv_create_comp_channel",
 		[FAKE_CREATE_CQ] = "ibv_create_cq",
+		[FAKE_RESIZE_CQ] = "ibv_resize_cq",
 		[FAKE_DESTROY_CQ] = "ibv_destroy_cq",
 		[FAKE_POLL_CQ] = "ibv_poll_cq",
 		[FAKE_REQ_NOTIFY_CQ] = "ibv_req_notify_cq",

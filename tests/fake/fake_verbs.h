@@ -34,6 +34,7 @@ enum fake_call {
 	/* From here on: fake_qp.c */
 	FAKE_CREATE_COMP_CHANNEL,
 	FAKE_CREATE_CQ,
+	FAKE_RESIZE_CQ,
 	FAKE_DESTROY_CQ,
 	FAKE_POLL_CQ,
 	FAKE_REQ_NOTIFY_CQ,

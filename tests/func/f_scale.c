@@ -93,8 +93,8 @@ static void halls_close(void)
 #define KIB_ENDPOINT 144
 #define KIB_ACCESSED 80
 #define KIB_ACCESSES 32
-#define KIB_SENDER 2240 /* an endpoint and its first line, with the queue for all of them */
-#define KIB_SENDS 48	/* a line from a peer, and of that queue its share */
+#define KIB_SENDER 88 /* an endpoint's first line, with the queue for all of them */
+#define KIB_SENDS 12  /* a line from a peer, and of that queue its share */
 
 /* The sizes of the device's queues that a process has mapped, in KiB. */
 static long queues_kib(uint64_t pid)

@@ -519,6 +519,37 @@ static inline bool queue_takes_what_it_was_made_for(void)
 	return nothing_comes(lines.received);
 }
 
+/* Nobody takes them out; the slots are written to again and again. */
+static inline bool some_complete(unsigned from, unsigned upto)
+{
+	for (unsigned n = from; n < upto; n++) {
+		struct mrf_sge sge = { (uintptr_t)memory.slots[n % SLOTS], SLOT, lines.mr.lkey };
+
+		if (!ZERO(mrf_vsrq_post(lines.srq, n, &sge)) || !send_message(0, n, 8) ||
+		    !sender_hears(0, n, MRF_WC_OK))
+			return false;
+	}
+	return true;
+}
+
+/* rxe makes it longer than it was asked to, but not so long as 200 are. */
+static inline bool queue_that_grows_keeps_what_is_in_it(void)
+{
+	int fd = mrf_vcq_fd(lines.sent);
+
+	if (!some_complete(0, 60))
+		return false;
+	mrf_vcq_arm(lines.received);
+	if (!ZERO(mrf_vcq_grow(lines.received, 200)) || !some_complete(60, 200) ||
+	    !becomes_readable(fd) || !is_of(lines.received))
+		return false;
+	for (unsigned n = 0; n < 200; n++) {
+		if (!receiver_hears(0, n, MRF_WC_OK))
+			return false;
+	}
+	return nothing_comes(lines.received);
+}
+
 static inline bool receives_outlive_a_line(void)
 {
 	if (!post_slot(0, SLOT) || !post_slot(1, SLOT))
@@ -552,6 +583,7 @@ static const struct line_case {
 	LINE_CASE(peers_may_not_write_with_immediate),
 	LINE_CASE(both_queues_wake_the_same_descriptor),
 	LINE_CASE(queue_takes_what_it_was_made_for),
+	LINE_CASE(queue_that_grows_keeps_what_is_in_it),
 	LINE_CASE(receives_outlive_a_line),
 };
 

@@ -75,6 +75,7 @@ unit_programs += \
 	tests/unit/t_name \
 	tests/unit/t_notes \
 	tests/unit/t_inbox \
+	tests/unit/t_crowd \
 	tests/unit/t_never \
 	tests/unit/t_stack \
 	tests/unit/t_silent \
@@ -132,6 +133,8 @@ tests_unit_t_tagged_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_SOURCES = tests/unit/t_msg.c tests/unit/heads.h tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_duty_rests_locked
+tests_unit_t_crowd_SOURCES = tests/unit/t_crowd.c $(EP_FIXTURE)
+tests_unit_t_crowd_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_inbox_SOURCES = tests/unit/t_inbox.c $(EP_FIXTURE)
 tests_unit_t_inbox_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_SOURCES = tests/unit/t_lost.c $(EP_FIXTURE)

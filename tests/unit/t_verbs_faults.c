@@ -68,7 +68,7 @@ static int open_device(void)
 		ret = mrf_vcq_open(all.dev, 16, &all.cq);
 	if (!ret)
 		mrf_vcq_arm(all.cq);
-	return ret;
+	return ret ? ret : mrf_vcq_grow(all.cq, 32);
 }
 
 static int listen_there(void)

@@ -8,6 +8,7 @@
 #include "ep/msg/silent.h"
 #include "loop/agent_calls.h"
 #include "proto/frame.h"
+#include "verbs/vcq.h"
 #include "verbs/vdev.h"
 #include "verbs/vqp.h"
 
@@ -384,17 +385,43 @@ void mrf_inbox_free_message_locked(struct mrf_inbox *inbox, struct mrf_message *
 
 /* --- places --------------------------------------------------------------------------- */
 
-unsigned mrf_inbox_depth(const struct mrf_inbox *inbox)
+static unsigned depth_max(const struct mrf_inbox *inbox)
 {
 	return mrf_min(MRF_INBOX_CQ, mrf_vdev_limits(inbox->ep->domain->vdev)->max_cqe);
 }
 
+/* It is as long as it has to be: 128 bytes for each completion, and most endpoints have few lines. */
+static int fit_queue(struct mrf_inbox *inbox, unsigned n)
+{
+	unsigned depth = inbox->depth;
+	int ret;
+
+	while (depth < inbox->places + inbox->slots.count + n)
+		depth = 2 * depth + 1;
+	depth = mrf_min(depth, depth_max(inbox));
+	if (depth <= inbox->depth)
+		return 0;
+	ret = mrf_vcq_grow(inbox->vcq, depth);
+	if (!ret)
+		inbox->depth = depth;
+	return ret;
+}
+
 int mrf_inbox_count_places(struct mrf_inbox *inbox, unsigned n)
 {
-	if (inbox->places + n + MRF_SLOTS_MAX > mrf_inbox_depth(inbox))
+	int ret;
+
+	if (inbox->places + n + MRF_SLOTS_MAX > depth_max(inbox))
 		return -FI_ENOSPC;
-	inbox->places += n;
-	return 0;
+	ret = fit_queue(inbox, n);
+	if (!ret)
+		inbox->places += n;
+	return ret;
+}
+
+int mrf_inbox_expect_slots(struct mrf_inbox *inbox)
+{
+	return fit_queue(inbox, MRF_SLOTS_CHUNK);
 }
 
 void mrf_inbox_give_places(struct mrf_inbox *inbox, unsigned n)

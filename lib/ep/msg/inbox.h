@@ -31,7 +31,11 @@ struct mrf_peer;
 struct mrf_vconn;
 struct mrf_wc;
 
-/* Completions that the queue holds: of all slots, and of so many lines. */
+/*
+ * Completions that the queue holds at first, and at most: of all slots, and of so many lines. rxe
+ * makes it one less than a power of two.
+ */
+#define MRF_INBOX_CQ_FIRST 63
 #define MRF_INBOX_CQ 16383
 /* ... of which a line takes, at either end. */
 #define MRF_LINE_PLACES (MRF_LINE_NOTES + 2)
@@ -154,6 +158,7 @@ struct mrf_inbox {
 	unsigned copying;	  /* messages that threads are at, and that job */
 
 	struct mrf_vcq *vcq; /* NULL before the first line, ours or a peer's */
+	unsigned depth;	     /* of it; the agent alone reads and changes it */
 	atomic_uint places;  /* in it, of lines; the agent alone changes it, any thread reads it */
 	struct mrf_slots slots;
 	bool growing; /* the agent is to make more */
@@ -272,10 +277,13 @@ void mrf_inbox_give_slot_locked(struct mrf_inbox *inbox, struct mrf_slot *slot);
 
 /* --- the agent, no lock held ---------------------------------------------------------- */
 
-/* How many completions its queue may have. */
-unsigned mrf_inbox_depth(const struct mrf_inbox *inbox);
-/* Takes n places in it, which is there. -FI_ENOSPC: there are too many lines. */
+/*
+ * Takes n places in its queue, which is there. Returns the device's errors; -FI_ENOSPC: there are too
+ * many lines.
+ */
 int mrf_inbox_count_places(struct mrf_inbox *inbox, unsigned n);
 void mrf_inbox_give_places(struct mrf_inbox *inbox, unsigned n);
+/* The queue has room for another chunk of slots from now on. Returns the device's errors. */
+int mrf_inbox_expect_slots(struct mrf_inbox *inbox);
 
 #endif

@@ -38,9 +38,10 @@ static int open_queue(struct mrf_inbox *inbox)
 
 	if (inbox->vcq)
 		return 0;
-	ret = mrf_vcq_open_beside(ep->scq, mrf_inbox_depth(inbox), &vcq);
+	ret = mrf_vcq_open_beside(ep->scq, MRF_INBOX_CQ_FIRST, &vcq);
 	if (ret)
 		return ret;
+	inbox->depth = MRF_INBOX_CQ_FIRST;
 	mrf_lock_take(&ep->lock);
 	inbox->vcq = vcq;
 	ep->lines = inbox;
@@ -195,7 +196,12 @@ static int show_inlet(struct mrf_inlet *inlet, struct mrf_vconn *vconn,
 /* What all lines need. */
 static int open_slots(struct mrf_inbox *inbox)
 {
-	return inbox->slots.srq ? 0 : mrf_slots_open(&inbox->slots, inbox->ep->domain->pd);
+	int ret;
+
+	if (inbox->slots.srq)
+		return 0;
+	ret = mrf_inbox_expect_slots(inbox);
+	return ret ? ret : mrf_slots_open(&inbox->slots, inbox->ep->domain->pd);
 }
 
 /* Everything of the inlet but its place in the queue. */
@@ -397,7 +403,9 @@ static void grow_slots(struct mrf_inbox *inbox)
 	struct mrf_slots_chunk *chunk;
 	int ret;
 
-	ret = mrf_slots_make(&inbox->slots, &chunk);
+	ret = mrf_inbox_expect_slots(inbox);
+	if (!ret)
+		ret = mrf_slots_make(&inbox->slots, &chunk);
 	mrf_lock_take(&inbox->ep->lock);
 	if (ret)
 		inbox->slots.max = inbox->slots.count;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <rdma/fi_errno.h>
+#include "base/log.h"
 #include "mr/class.h"
 #include "mr/key.h"
 #include "mr/region.h"
@@ -12,12 +13,29 @@ uint64_t mrf_key_pack(uint64_t mode, uint32_t rkey, uint64_t page_offset)
 	return MRF_KEY_DIRECT | (page_offset << MRF_KEY_OFFSET_SHIFT & MRF_KEY_OFFSET_MASK) | rkey;
 }
 
+static void tell_reused_locked(struct mrf_mr_space *space, uint64_t key)
+{
+	unsigned i = 0;
+
+	mrf_lock_held(&space->lock);
+	while (i < MRF_MR_CLOSED_KEYS && !(space->closed[i].seq && space->closed[i].key == key))
+		i++;
+	if (i < MRF_MR_CLOSED_KEYS && mrf_mr_space_first(space, MRF_WARNED_REUSED))
+		mrf_misuse(
+			FI_LOG_MR, 3085,
+			"requested_key=%#lx was the key of a region that was closed: a peer that still "
+			"has it now reaches this region instead, without an error (said once per domain)",
+			key);
+}
+
 static int take_requested_locked(struct mrf_mr *mr, uint64_t key, struct mrf_mr_holder *holder)
 {
 	struct mrf_mr_space *space = mr->space;
 	const struct mrf_mr *other;
 	int ret = mrf_idmap_insert(&space->keys, key, mr);
 
+	if (!ret && space->careful)
+		tell_reused_locked(space, key);
 	if (ret != -FI_EALREADY)
 		return ret;
 	other = mrf_idmap_find(&space->keys, key);

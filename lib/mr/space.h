@@ -32,6 +32,7 @@ enum mrf_mr_warned {
 	MRF_WARNED_UNCOUNTED = 1 << 3,
 	MRF_WARNED_NULL = 1 << 4,
 	MRF_WARNED_LONG_KEY = 1 << 5,
+	MRF_WARNED_REUSED = 1 << 6,
 };
 
 struct mrf_mr_space {

@@ -131,6 +131,28 @@ START_TEST(key_that_was_cut_to_32_bits_is_named_at_both_ends)
 }
 END_TEST
 
+START_TEST(key_that_was_another_regions_is_named)
+{
+	static uint8_t memory[64];
+	struct fid_mr *mr;
+	struct node n;
+
+	set_strict("warn");
+	node_open(&n, &plain);
+	unit_capture(&cap);
+	must_close(&node_reg(&n, memory, sizeof(memory), REMOTE_RW, 7)->fid);
+	mr = node_reg(&n, memory, sizeof(memory), REMOTE_RW, 8);
+	ck_assert_str_eq(unit_captured(&cap), "");
+	must_close(&mr->fid);
+	unit_capture(&cap);
+	must_close(&node_reg(&n, memory, sizeof(memory), REMOTE_RW, 7)->fid);
+	must_close(&node_reg(&n, memory, sizeof(memory), REMOTE_RW, 8)->fid);
+	ck_assert_uint_eq(unit_lines(unit_captured(&cap)), 1);
+	must_say(cap.text, "MRF-W3085: requested_key=0x7 was the key of a region that was closed");
+	node_close(&n);
+}
+END_TEST
+
 START_TEST(provider_keys_use_all_their_bits)
 {
 	set_strict("on");
@@ -343,6 +365,7 @@ static TCase *tcase_mistakes(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, key_of_more_than_4_bytes_is_named);
 	tcase_add_test(tc, key_that_was_cut_to_32_bits_is_named_at_both_ends);
+	tcase_add_test(tc, key_that_was_another_regions_is_named);
 	tcase_add_test(tc, provider_keys_use_all_their_bits);
 	tcase_add_test(tc, descriptor_that_is_ignored_is_named);
 	tcase_add_test(tc, region_that_is_closed_under_operations_is_named);

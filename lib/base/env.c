@@ -79,6 +79,11 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 			       "mrfab: Milliseconds for which fi_close waits for messages "
 			       "of the endpoint to arrive (default: 2000)",
 			       2000, 0, INT_MAX },
+	[MRF_PARAM_FAULT] = { "FI_MRFAB_FAULT", FI_PARAM_STRING,
+			      "mrfab: Calls that fail or take long, and limits, to try what a "
+			      "program does then, as in reg:3=ENOMEM,cq:late=5ms,mr_cnt=100 "
+			      "(default: none)",
+			      0, 0, 0 },
 	[MRF_PARAM_LEAKS] = { "FI_MRFAB_LEAKS", FI_PARAM_STRING,
 			      "mrfab: Whether objects that are still open when the process ends "
 			      "are named in the log (report), and the process then ends with "

@@ -40,6 +40,7 @@ enum mrf_param {
 	MRF_PARAM_RX_SLOTS,	    /* FI_MRFAB_RX_SLOTS: shared receives of an endpoint */
 	MRF_PARAM_UNEXPECTED,	    /* FI_MRFAB_UNEXPECTED: KiB of messages that nobody receives */
 	MRF_PARAM_UNEXPECTED_COUNT, /* FI_MRFAB_UNEXPECTED_COUNT: how many of these */
+	MRF_PARAM_FAULT,	    /* FI_MRFAB_FAULT: base/fault.h */
 	MRF_PARAM_LEAKS,	    /* FI_MRFAB_LEAKS: report or fail; domain/leaks.h */
 	MRF_PARAM_LINGER,	    /* FI_MRFAB_LINGER: ms that fi_close gives to messages */
 	MRF_PARAM_COUNT

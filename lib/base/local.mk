@@ -8,6 +8,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/errtext.c \
 	lib/base/errtext.h \
 	lib/base/fd.h \
+	lib/base/fault.c \
+	lib/base/fault.h \
 	lib/base/flood.c \
 	lib/base/flood.h \
 	lib/base/fork.c \

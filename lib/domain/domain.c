@@ -13,6 +13,7 @@
 #include "contract/rules.h"
 #include "domain/domain.h"
 #include "domain/domain_int.h"
+#include "domain/faults.h"
 #include "mr/mr_calls.h"
 #include "mr/profiled.h"
 #include "mr/still_open.h"
@@ -37,6 +38,7 @@ static void domain_free(struct mrf_domain *domain)
 	mrf_lock_fini(&domain->lock);
 	mrf_obj_fini(&domain->obj);
 	mrf_auth_free(domain->space.auth);
+	free(domain->space.faults);
 	mrf_obj_drop(&domain->eq);
 	mrf_obj_drop(&domain->parent);
 	free(domain);
@@ -248,6 +250,8 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info, struc
 		return mrf_refuse(FI_ENOMEM, FI_LOG_DOMAIN, 2152,
 				  "fi_domain: there is no memory for the domain");
 	ret = take_profile(domain);
+	if (!ret)
+		ret = mrf_faults_take(&domain->space.faults);
 	if (!ret)
 		ret = take_domain_key(domain, info->domain_attr);
 	if (!ret)

@@ -12,6 +12,7 @@
 #include "contract/limits.h"
 #include "domain/domain.h"
 #include "domain/domain_int.h"
+#include "domain/faults.h"
 #include "mr/profiled.h"
 #include "mr/worker.h"
 #include "obj/cntr.h"
@@ -34,7 +35,11 @@ static int open_cq(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_c
 	struct mrf_obj *domain = &mrf_domain_from_fid(fid)->obj;
 	int ret = mrf_obj_check(domain, "fi_cq_open");
 
-	return ret ? ret : mrf_cq_open(domain, attr, cq, context);
+	if (!ret)
+		ret = mrf_cq_open(domain, attr, cq, context);
+	if (!ret && mrf_domain_from_fid(fid)->space.faults)
+		mrf_faults_read(*cq);
+	return ret;
 }
 
 static int open_cntr(struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_cntr **cntr,

@@ -6,5 +6,7 @@ libmrfab_internal_la_SOURCES += \
 	lib/domain/domain_ops.c \
 	lib/domain/fabric.c \
 	lib/domain/fabric.h \
+	lib/domain/faults.c \
+	lib/domain/faults.h \
 	lib/domain/leaks.c \
 	lib/domain/leaks.h

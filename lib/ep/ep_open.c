@@ -46,7 +46,8 @@ static void source_finish(struct mrf_source *source)
 
 static void allow_short_locked(struct mrf_ep *ep)
 {
-	bool may = ep->enabled && !(ep->op_flags & ~MRF_SHORT_FLAGS) && !ep->domain->space.careful;
+	bool may = ep->enabled && !(ep->op_flags & ~MRF_SHORT_FLAGS) &&
+		   !ep->domain->space.careful && !ep->domain->space.faults;
 	bool reads = may && ep->caps & FI_READ && !(ep->orders & FI_ORDER_RAS);
 	bool writes = may && ep->caps & FI_WRITE && !(ep->orders & FI_ORDER_WAS);
 	/* Atomic operations may have their values in memory of a device. */

@@ -35,6 +35,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/mr/event.h \
 	lib/mr/face.c \
 	lib/mr/face.h \
+	lib/mr/faulty.c \
+	lib/mr/faulty.h \
 	lib/mr/filemem.c \
 	lib/mr/filemem.h \
 	lib/mr/key.c \

@@ -6,6 +6,7 @@
 #include "base/strict.h"
 #include "hmem/hmem.h"
 #include "mr/demand/backs.h"
+#include "mr/faulty.h"
 #include "mr/map.h"
 #include "mr/mr_ops.h"
 #include "mr/pool.h"
@@ -73,8 +74,8 @@ int mrf_mr_space_init(struct mrf_mr_space *space)
 		return ret;
 	space->owner = space->obj->owner;
 	space->careful = mrf_strict_careful();
-	space->ops = mrf_mr_ops;
-	space->region_ops = &mrf_mr_region_ops;
+	space->ops = space->faults ? mrf_faulty_ops : mrf_mr_ops;
+	space->region_ops = space->faults ? &mrf_faulty_region_ops : &mrf_mr_region_ops;
 	ret = init_memory(space);
 	if (ret)
 		return ret;

@@ -35,6 +35,8 @@ enum mrf_mr_warned {
 	MRF_WARNED_REUSED = 1 << 6,
 };
 
+struct mrf_fault_plan;
+
 struct mrf_mr_space {
 	struct mrf_obj *obj; /* the domain */
 	struct mrf_vdev *vdev;
@@ -78,6 +80,7 @@ struct mrf_mr_space {
 	 */
 	void (*dropped)(void *arg);
 	void *dropped_arg;
+	struct mrf_fault_plan *faults; /* NULL: none; the domain's */
 	/* FI_MRFAB_STRICT=warn: what other providers do not take is said; immutable. */
 	bool careful;
 	bool has_events; /* the domain was opened with FI_RMA_EVENT; immutable */
@@ -106,7 +109,7 @@ struct mrf_mr_space {
 };
 
 /*
- * obj (initialised), vdev, pd, auth, mode, profile, atomics, api_version, max_mr and
+ * obj (initialised), vdev, pd, auth, mode, profile, faults, atomics, api_version, max_mr and
  * has_events are set by the caller, and all other fields are 0. -FI_ENOMEM;
  * -FI_EIO and errno: there are no random bytes.
  */

@@ -50,6 +50,7 @@ unit_programs += \
 	tests/unit/t_short_msg \
 	tests/unit/t_srq \
 	tests/unit/t_strict \
+	tests/unit/t_fault \
 	tests/unit/t_pair \
 	tests/unit/t_msg \
 	tests/unit/t_tagged \
@@ -205,6 +206,8 @@ tests_unit_t_stack_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_stack_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,now
 tests_unit_t_strict_SOURCES = tests/unit/t_strict.c tests/unit/aborts.h $(EP_FIXTURE)
 tests_unit_t_strict_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_fault_SOURCES = tests/unit/t_fault.c $(EP_FIXTURE)
+tests_unit_t_fault_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_short_SOURCES = tests/unit/t_short.c $(EP_FIXTURE)
 tests_unit_t_short_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_short_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_vconn_post,--wrap=mrf_vconn_access \

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <rdma/fi_errno.h>
+#include "base/fault.h"
 #include "base/iov.h"
 #include "buf/uses.h"
 #include "ep/link/conn.h"
@@ -91,8 +92,14 @@ static int begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr, 
 int mrf_entry_begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr,
 		    struct mrf_op **op)
 {
+	struct mrf_fault_plan *faults = ep->domain->space.faults;
+	uint64_t n;
 	bool more;
-	int ret = begin(ep, kind, fi_addr, op, &more);
+	int ret = faults ? mrf_fault_now(faults, MRF_FAULT_TX, &n) : 0;
+
+	if (mrf_unlikely(ret))
+		return ret;
+	ret = begin(ep, kind, fi_addr, op, &more);
 
 	return ret == -FI_EAGAIN && more ? begin(ep, kind, fi_addr, op, &more) : ret;
 }

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/fault.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "base/random.h"
+
+static const char *const call_names[MRF_FAULT_CALLS] = {
+	[MRF_FAULT_REG] = "reg",       [MRF_FAULT_BIND] = "bind",
+	[MRF_FAULT_ENABLE] = "enable", [MRF_FAULT_REFRESH] = "refresh",
+	[MRF_FAULT_RAW] = "raw_attr",  [MRF_FAULT_CQ] = "cq",
+	[MRF_FAULT_TX] = "tx",
+};
+
+static const struct {
+	const char *name;
+	int err;
+} errors[] = {
+	{ "ENOMEM", FI_ENOMEM }, { "EAGAIN", FI_EAGAIN },
+	{ "EINVAL", FI_EINVAL }, { "EFAULT", FI_EFAULT },
+	{ "EBUSY", FI_EBUSY },	 { "EACCES", FI_EACCES },
+	{ "EPERM", FI_EPERM },	 { "EIO", FI_EIO },
+	{ "ENOSYS", FI_ENOSYS }, { "EMFILE", FI_EMFILE },
+	{ "ENOSPC", FI_ENOSPC }, { "ENODEV", FI_ENODEV },
+	{ "ENOKEY", FI_ENOKEY }, { "EKEYREJECTED", FI_EKEYREJECTED },
+	{ "EINTR", FI_EINTR },	 { "ENOTCONN", FI_ENOTCONN },
+};
+
+/* --- words ---------------------------------------------------------------------------- */
+
+/* A decimal number, not 0, that text begins with; *end is behind it. False: it does not. */
+static bool read_number(const char *text, uint64_t *value, const char **end)
+{
+	char *rest;
+
+	errno = 0;
+	*value = *text >= '0' && *text <= '9' ? strtoull(text, &rest, 10) : 0;
+	if (!*value || errno)
+		return false;
+	*end = rest;
+	return true;
+}
+
+static bool read_error(const char *text, int *err)
+{
+	size_t i;
+
+	if (!strncasecmp(text, "FI_", 3))
+		text += 3;
+	for (i = 0; i < MRF_ARRAY_SIZE(errors); i++) {
+		if (strcasecmp(errors[i].name, text))
+			continue;
+		*err = errors[i].err;
+		return true;
+	}
+	return false;
+}
+
+static bool read_time(const char *text, uint64_t *us)
+{
+	const char *unit;
+
+	if (!read_number(text, us, &unit) || *us > 1000000)
+		return false;
+	if (!strcmp(unit, "us"))
+		return true;
+	*us *= 1000;
+	if (!strcmp(unit, "ms"))
+		return true;
+	*us *= 1000;
+	return !strcmp(unit, "s") && *us <= 100000000;
+}
+
+/* "N", "N-M", "N-" or "1/N"; *end is behind it. */
+static bool read_range(const char *text, struct mrf_fault_rule *rule, const char **end)
+{
+	rule->one_in = 1;
+	if (!read_number(text, &rule->first, end))
+		return false;
+	rule->last = rule->first;
+	if (**end == '/') {
+		rule->last = UINT64_MAX;
+		return rule->first == 1 && read_number(*end + 1, &rule->one_in, end);
+	}
+	if (**end != '-')
+		return true;
+	if ((*end)[1] != '=')
+		return read_number(*end + 1, &rule->last, end) && rule->last >= rule->first;
+	rule->last = UINT64_MAX;
+	++*end;
+	return true;
+}
+
+static bool read_call(const char *text, size_t len, enum mrf_fault_call *call)
+{
+	int i;
+
+	for (i = 0; i < MRF_FAULT_CALLS; i++) {
+		if (strlen(call_names[i]) == len && !strncasecmp(call_names[i], text, len)) {
+			*call = (enum mrf_fault_call)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* --- a plan --------------------------------------------------------------------------- */
+
+/* What stands behind the colon. NULL: it is right; otherwise what it should be. */
+static const char *parse_rule(const char *text, struct mrf_fault_rule *rule)
+{
+	const char *end;
+
+	if (!strncasecmp(text, "late=", 5)) {
+		*rule = (struct mrf_fault_rule){ rule->call, 1, UINT64_MAX, 1, 0, 0 };
+		return read_time(text + 5, &rule->late_us)
+			       ? NULL
+			       : "a time is a number with us, ms or s, at most 100s";
+	}
+	if (!read_range(text, rule, &end) || *end != '=')
+		return "which calls fail is N, N-M, N- or 1/N, and then =ERROR";
+	return read_error(end + 1, &rule->err) ? NULL : "there is no such error";
+}
+
+static const char *parse_setting(const char *word, struct mrf_fault_plan *plan)
+{
+	static const char usage[] =
+		"it must be CALL:N=ERROR, CALL:late=TIME, mr_cnt=N, key_bits=N or "
+		"seed=N";
+	const char *value = strchr(word, '='), *end = "";
+	uint64_t number;
+
+	if (!value)
+		return usage;
+	if (!read_number(value + 1, &number, &end) || *end)
+		return "its value must be a number greater than 0";
+	if (!strncasecmp(word, "mr_cnt=", 7))
+		plan->mr_cnt = number;
+	else if (!strncasecmp(word, "key_bits=", 9) && number <= 64)
+		plan->key_bits = (unsigned)number;
+	else if (!strncasecmp(word, "seed=", 5))
+		plan->seed = number;
+	else
+		return usage;
+	return NULL;
+}
+
+static const char *parse_word(const char *word, struct mrf_fault_plan *plan)
+{
+	struct mrf_fault_rule *rule = &plan->rule[plan->nrules];
+	const char *colon = strchr(word, ':');
+	const char *wrong;
+
+	if (!colon)
+		return parse_setting(word, plan);
+	if (plan->nrules == MRF_FAULT_RULES)
+		return "there are more than 16 rules";
+	*rule = (struct mrf_fault_rule){ .one_in = 1 };
+	if (!read_call(word, (size_t)(colon - word), &rule->call))
+		return "the call must be reg, bind, enable, refresh, raw_attr, cq or tx";
+	wrong = parse_rule(colon + 1, rule);
+	plan->nrules += !wrong;
+	return wrong;
+}
+
+int mrf_fault_parse(const char *text, struct mrf_fault_plan *plan, char *why, size_t len)
+{
+	char word[64];
+	const char *wrong;
+	size_t n;
+
+	*plan = (struct mrf_fault_plan){ .mr_cnt = UINT64_MAX, .key_bits = 64 };
+	for (; *text; text += n + (text[n] == ',')) {
+		n = strcspn(text, ",");
+		snprintf(word, sizeof(word), "%.*s", (int)n, text);
+		wrong = n < sizeof(word) ? parse_word(word, plan) : "it is too long";
+		if (!wrong)
+			continue;
+		snprintf(why, len, "\"%s\": %s", word, wrong);
+		return -FI_EINVAL;
+	}
+	/* Short enough to be typed again. */
+	if (!plan->seed && !mrf_random(&plan->seed, sizeof(uint16_t)))
+		return -FI_EIO;
+	plan->seed += !plan->seed;
+	return 0;
+}
+
+/* --- a call --------------------------------------------------------------------------- */
+
+/* The same number for the same call of the same plan, however threads take turns. */
+static uint64_t draw(const struct mrf_fault_plan *plan, enum mrf_fault_call call, uint64_t n)
+{
+	uint64_t x = (plan->seed * MRF_FAULT_CALLS + call) * 0x9e3779b97f4a7c15ull + n;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+int mrf_fault_now(struct mrf_fault_plan *plan, enum mrf_fault_call call, uint64_t *n)
+{
+	uint64_t late = 0;
+	unsigned i;
+	int err = 0;
+
+	*n = atomic_fetch_add(&plan->calls[call], 1) + 1;
+	for (i = 0; i < plan->nrules; i++) {
+		const struct mrf_fault_rule *rule = &plan->rule[i];
+
+		if (rule->call != call || *n < rule->first || *n > rule->last ||
+		    draw(plan, call, *n) % rule->one_in)
+			continue;
+		late += rule->late_us;
+		err = err ? err : rule->err;
+	}
+	if (late)
+		usleep((useconds_t)late);
+	return -err;
+}

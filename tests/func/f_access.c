@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Bytes land where fi_mr(3) says: addressing, keys, alignment, lengths, in every mode. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include "mr/ledger.h"
 #include "harness.h"
 
 #define GUARD BUF_GUARD
@@ -319,6 +323,65 @@ CASE(several_regions_over_the_same_bytes)
 	peer_unreg(&whole);
 	access_ok(e, WRITE, b, 150, 50, &part, 150);
 	peer_same(p, 0);
+}
+
+/* Segments of the regions that the ledgers of a process have (lib/mr/ledger.h); *keys: their keys added up. */
+static int in_ledgers(uint64_t pid, uint64_t *keys)
+{
+	struct mrf_ledger_entry entry;
+	char path[300], target[64];
+	struct dirent *file;
+	int n = 0, fd;
+	off_t at;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%lu/fd", (unsigned long)pid);
+	dir = opendir(path);
+	for (*keys = 0; dir && (file = readdir(dir));) {
+		ssize_t len = readlinkat(dirfd(dir), file->d_name, target, sizeof(target) - 1);
+
+		target[len > 0 ? len : 0] = '\0';
+		if (!strstr(target, MRF_LEDGER_NAME))
+			continue;
+		fd = openat(dirfd(dir), file->d_name, O_RDONLY);
+		for (at = MRF_LEDGER_HEAD; pread(fd, &entry, sizeof(entry), at) == sizeof(entry);
+		     at += (off_t)sizeof(entry)) {
+			n += entry.serial ? entry.segments : 0;
+			*keys += entry.serial && entry.key != FI_KEY_NOTAVAIL ? entry.key : 0;
+		}
+		close(fd);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+IN_MODES(MODE(4) | MODE(15))
+
+CASE(ledger_has_what_the_kernel_has)
+{
+	struct peer *p = target(e);
+	int kernel = kernel_objects(p->os_pid, "mr"), ledger;
+	uint64_t keys, before;
+	struct region r[3];
+	size_t i;
+
+	if (kernel < 0 || !p->pid)
+		case_skip("no rdma tool here, or the target is on another host");
+	peer_alloc(p, 0, 8 * 4096, 4);
+	kernel = kernel_objects(p->os_pid, "mr");
+	ledger = in_ledgers(p->os_pid, &before);
+	for (i = 0; i < 3; i++)
+		r[i] = peer_reg(p, 0, i * 4096, 4096, REMOTE_RW, i + 1);
+	must(kernel_objects(p->os_pid, "mr") == kernel + 3,
+	     "the kernel has not three regions more");
+	must(in_ledgers(p->os_pid, &keys) == ledger + 3, "the ledger has not three regions more");
+	must(keys == before + r[0].key + r[1].key + r[2].key, "the ledger has other keys");
+	for (i = 0; i < 3; i++)
+		peer_unreg(&r[i]);
+	must(kernel_objects(p->os_pid, "mr") == kernel, "fi_close left a kernel region");
+	must(in_ledgers(p->os_pid, &keys) == ledger && keys == before,
+	     "the ledger has closed regions");
 }
 
 IN_MODES(MODE(4) | MODE(15))

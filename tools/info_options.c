@@ -8,24 +8,17 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include "info_hints.h"
 #include "info_options.h"
+#include "info_words.h"
 
-/* The names are the library's own, which fi_tostr tells. */
-struct words {
-	enum fi_type type;
-	bool bits; /* or values from 1 on */
-	size_t size;
-};
+static const struct info_words cap_words = { FI_TYPE_CAPS, true, sizeof(uint64_t) };
+static const struct info_words mode_words = { FI_TYPE_MODE, true, sizeof(uint64_t) };
+static const struct info_words mr_words = { FI_TYPE_MR_MODE, true, sizeof(int) };
+static const struct info_words ep_words = { FI_TYPE_EP_TYPE, false, sizeof(uint32_t) };
+static const struct info_words format_words = { FI_TYPE_ADDR_FORMAT, false, sizeof(uint32_t) };
 
-static const struct words cap_words = { FI_TYPE_CAPS, true, sizeof(uint64_t) };
-static const struct words mode_words = { FI_TYPE_MODE, true, sizeof(uint64_t) };
-static const struct words mr_words = { FI_TYPE_MR_MODE, true, sizeof(int) };
-static const struct words ep_words = { FI_TYPE_EP_TYPE, false, sizeof(uint32_t) };
-static const struct words format_words = { FI_TYPE_ADDR_FORMAT, false, sizeof(uint32_t) };
-
-#define WORDS 64
-
-enum { OPT_EXPLAIN = 256, OPT_NUMERIC, OPT_PID, OPT_CODE, OPT_JSON };
+enum { OPT_EXPLAIN = 256, OPT_HINTS, OPT_NUMERIC, OPT_PID, OPT_CODE, OPT_JSON };
 
 static const struct option long_options[] = { { "caps", required_argument, NULL, 'c' },
 					      { "mode", required_argument, NULL, 'm' },
@@ -45,6 +38,7 @@ static const struct option long_options[] = { { "caps", required_argument, NULL,
 					      { "verbose", no_argument, NULL, 'v' },
 					      { "pid", required_argument, NULL, OPT_PID },
 					      { "code", required_argument, NULL, OPT_CODE },
+					      { "hints", required_argument, NULL, OPT_HINTS },
 					      { "json", no_argument, NULL, OPT_JSON },
 					      { "explain", no_argument, NULL, OPT_EXPLAIN },
 					      { "version", no_argument, NULL, 'V' },
@@ -64,6 +58,7 @@ static const char usage_text[] =
 	"  -p, --provider=NAMES       provider names\n"
 	"  -d, --domain=NAME          domain: an RDMA device such as rxe0\n"
 	"  -f, --fabric=NAME          fabric: a network such as 10.99.1.0/24\n"
+	"      --hints=FILE           all hints, as fi_tostr printed them; -: standard input\n"
 	"Arguments of fi_getinfo:\n"
 	"  -n, --node=NODE            host name or address of the peer\n"
 	"  -P, --port=SERVICE         service name or port number of the peer\n"
@@ -90,42 +85,9 @@ static int fail_usage(const char *what, const char *value)
 	return -EINVAL;
 }
 
-/* Is text the name, or what follows "FI_MR_" in it (as in FI_MRFAB_MR_MODE)? */
-static bool word_is(const char *name, const char *text, size_t len)
-{
-	if (strlen(name) == len && !strncasecmp(name, text, len))
-		return true;
-	return !strncmp(name, "FI_MR_", 6) && strlen(name + 6) == len &&
-	       !strncasecmp(name + 6, text, len);
-}
-
-/* NULL: the library has no name for it. */
-static const char *name_of(const struct words *words, unsigned i, uint64_t *value)
-{
-	const char *name;
-	uint32_t small;
-
-	*value = words->bits ? 1ull << i : i + 1ull;
-	small = (uint32_t)*value;
-	name = fi_tostr(words->size == sizeof(small) ? (void *)&small : value, words->type);
-	return name && !strncmp(name, "FI_", 3) ? name : NULL;
-}
-
-static bool find_word(const struct words *words, const char *text, size_t len, uint64_t *value)
-{
-	const char *name;
-	unsigned i;
-
-	for (i = 0; i < WORDS; i++) {
-		name = name_of(words, i, value);
-		if (name && word_is(name, text, len))
-			return true;
-	}
-	return false;
-}
-
 /* "FI_A|FI_B", "FI_A+FI_B", "FI_A,FI_B", "0x30" or "0" */
-static int parse_set(const struct words *words, const char *what, const char *text, uint64_t *set)
+static int parse_set(const struct info_words *words, const char *what, const char *text,
+		     uint64_t *set)
 {
 	uint64_t value, all = 0;
 	const char *at = text;
@@ -139,7 +101,7 @@ static int parse_set(const struct words *words, const char *what, const char *te
 	}
 	for (;; at += len + 1) {
 		len = strcspn(at, "|,+");
-		if (!find_word(words, at, len, &value))
+		if (!info_words_find(words, at, len, &value))
 			return fail_usage(what, text);
 		all |= value;
 		if (!at[len])
@@ -150,10 +112,10 @@ static int parse_set(const struct words *words, const char *what, const char *te
 }
 
 /* Like a set, but of one value only. */
-static int parse_word(const struct words *words, const char *what, const char *text,
+static int parse_word(const struct info_words *words, const char *what, const char *text,
 		      uint64_t *value)
 {
-	if (find_word(words, text, strlen(text), value))
+	if (info_words_find(words, text, strlen(text), value))
 		return 0;
 	return fail_usage(what, text);
 }
@@ -244,6 +206,10 @@ static int parse_option(struct info_options *opt, int c, const char *arg)
 	case OPT_JSON:
 		opt->json = true;
 		return 0;
+	case OPT_HINTS:
+		opt->use_hints = opt->mr_mode = true;
+		opt->hints->mode = 0;
+		return info_hints_read(arg, opt->hints);
 	case OPT_EXPLAIN:
 		opt->explain = true;
 		return 0;
@@ -300,7 +266,7 @@ void info_options_offer_modes(struct info_options *opt)
 		opt->hints->domain_attr->mr_mode = FI_MR_HMEM;
 	if (!getenv(INFO_REQUIRED))
 		return;
-	for (i = 0; i < WORDS; i++)
-		all |= name_of(&mr_words, i, &mode) ? mode : 0;
+	for (i = 0; i < INFO_WORDS_MAX; i++)
+		all |= info_words_name(&mr_words, i, &mode) ? mode : 0;
 	opt->hints->domain_attr->mr_mode = (int)all & ~(FI_MR_BASIC | FI_MR_SCALABLE);
 }

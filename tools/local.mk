@@ -2,7 +2,8 @@
 bin_PROGRAMS += tools/mrfab_info
 tools_mrfab_info_SOURCES = tools/mrfab_info.c tools/info_cache.c tools/info_cache.h \
 	tools/info_pid.c tools/info_pid.h tools/info_ledger.c tools/info_ledger.h \
-	tools/info_where.c tools/info_where.h \
+	tools/info_where.c tools/info_where.h tools/info_hints.c tools/info_hints.h \
+	tools/info_words.c tools/info_words.h \
 	tools/info_options.c tools/info_options.h tools/info_json.c tools/info_json.h \
 	tools/info_code.c tools/info_code.h \
 	lib/verbs/vnode.c lib/verbs/vnode.h

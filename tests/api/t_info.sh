@@ -86,4 +86,30 @@ fi
 	echo "FAIL: mrfab_info --json --pid: $(cat "$tmp")"
 	status=1
 }
+
+# hints STATUS TEXT LINE...: what is said of hints that fi_tostr printed so.
+hints() {
+	wanted=$1 text=$2
+	shift 2
+	printf '%s\n' fi_info: "$@" | "$info" --explain --hints - >"$tmp" 2>&1
+	rc=$?
+	[ $rc = "$wanted" ] && grep -qF -- "$text" "$tmp" || {
+		echo "FAIL: hints $*: exit status $rc, $(cat "$tmp")"
+		status=1
+	}
+}
+hints 1 'these bits are not offered: FI_MULTICAST' '    caps: [ FI_RMA, FI_MULTICAST ]' '    mode: [  ]'
+hints 1 'MRF-E1033' '    caps: [ FI_RMA, FI_HMEM ]' '    fi_domain_attr:' '        mr_mode: [ FI_MR_LOCAL ]'
+hints 1 'inject_size=1048576' '    caps: [ FI_RMA ]' '    fi_tx_attr:' '        inject_size: 1048576' \
+	'        comp_order: [ FI_ORDER_NONE ]'
+hints 1 'hints->fabric_attr->prov_name' '    caps: [ FI_RMA ]' '    fi_fabric_attr:' '        prov_name: verbs'
+hints 2 '-:3: not a word that is known: FI_MR_NONSENSE ]' '    fi_domain_attr:' '        mr_mode: [ FI_MR_NONSENSE ]'
+hints 2 '-:3: not a number: many' '    fi_ep_attr:' '        max_msg_size: many'
+hints 2 '-:2: not a line of fi_tostr: nothing' 'nothing'
+hints 1 '-:3: src_addr is left out' '    caps: [ FI_RMA, FI_MULTICAST ]' '    src_addr: fi_sockaddr_in://10.0.0.1:0'
+"$info" --list --hints /nowhere >"$tmp" 2>&1
+[ $? = 2 ] && grep -q '/nowhere: No such file' "$tmp" || {
+	echo "FAIL: --hints /nowhere: $(cat "$tmp")"
+	status=1
+}
 exit $status

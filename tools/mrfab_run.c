@@ -144,11 +144,13 @@ static _Noreturn void list_profiles(void)
 
 static const char *checked_profile(const char *value)
 {
+	char why[192];
+
 	if (!strcmp(value, "list"))
 		list_profiles();
-	if (mrf_profile_find(value))
+	if (mrf_profile_find(value, why, sizeof(why)))
 		return value;
-	complain("--profile=%s: there is no such profile: --profile=list prints them all", value);
+	complain("--profile=%s: %s", value, why);
 	exit(FAILED);
 }
 

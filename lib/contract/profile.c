@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "contract/profile.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <strings.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "contract/custom.h"
 #include "contract/limits.h"
 
 #define VAK (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
@@ -80,14 +83,20 @@ const struct mrf_profile *mrf_profile_at(size_t i)
 	return i < MRF_ARRAY_SIZE(profiles) ? &profiles[i] : NULL;
 }
 
-const struct mrf_profile *mrf_profile_find(const char *name)
+#define CUSTOM "custom:"
+
+const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t len)
 {
 	size_t i;
 
+	if (!strncasecmp(name, CUSTOM, strlen(CUSTOM)))
+		return mrf_custom_profile(name + strlen(CUSTOM), why, len);
 	for (i = 0; i < MRF_ARRAY_SIZE(profiles); i++) {
 		if (!strcasecmp(profiles[i].name, name))
 			return &profiles[i];
 	}
+	snprintf(why, len,
+		 "there is no such profile: mrfab_run --profile=list shows those that there are");
 	return NULL;
 }
 

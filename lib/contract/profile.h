@@ -41,8 +41,8 @@ struct mrf_profile {
 
 /* In the order in which they are listed. NULL: there is none with this number. */
 const struct mrf_profile *mrf_profile_at(size_t i);
-/* By its name, in any case. NULL: there is none. */
-const struct mrf_profile *mrf_profile_find(const char *name);
+/* By its name, in any case; or custom (contract/custom.h). NULL: there is none, and why says more. */
+const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t len);
 /* What it requires of applications, and keeps in force. */
 struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile);
 /* The name of a call, as an application calls it. */

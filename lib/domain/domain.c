@@ -164,12 +164,13 @@ static int open_device(struct mrf_domain *domain, const char *name)
 static int take_profile(struct mrf_domain *domain)
 {
 	const char *name = mrf_env_str(MRF_PARAM_PROFILE);
+	char why[192];
 
-	domain->space.profile = name ? mrf_profile_find(name) : NULL;
+	domain->space.profile = name ? mrf_profile_find(name, why, sizeof(why)) : NULL;
 	if (!name || domain->space.profile)
 		return 0;
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2164,
-			  "fi_domain: FI_MRFAB_PROFILE=\"%.64s\": there is no such profile", name);
+			  "fi_domain: FI_MRFAB_PROFILE=\"%.64s\": %s", name, why);
 }
 
 static int open_space(struct mrf_domain *domain, const struct fi_info *info)

@@ -43,6 +43,7 @@ static void take_profile_attrs(struct fi_domain_attr *domain, const struct mrf_p
 static int set_profile(struct mrf_info_query *query, const char *name)
 {
 	const char *mode = mrf_env_str(MRF_PARAM_MR_MODE);
+	char why[192];
 
 	if (mode)
 		return mrf_refuse(
@@ -50,12 +51,10 @@ static int set_profile(struct mrf_info_query *query, const char *name)
 			"FI_MRFAB_PROFILE=%.64s and FI_MRFAB_MR_MODE=%.64s are both set: a "
 			"profile has its own modes, so unset one of the two",
 			name, mode);
-	query->profile = mrf_profile_find(name);
+	query->profile = mrf_profile_find(name, why, sizeof(why));
 	if (!query->profile)
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1035,
-				  "FI_MRFAB_PROFILE=\"%.64s\": there is no such profile: "
-				  "mrfab_run --profile=list shows those that there are",
-				  name);
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1035, "FI_MRFAB_PROFILE=\"%.64s\": %s",
+				  name, why);
 	query->variable = "FI_MRFAB_PROFILE";
 	query->required = name;
 	query->offer = mrf_profile_offer(query->profile);

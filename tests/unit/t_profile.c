@@ -97,6 +97,13 @@ static int reg(size_t segments, uint64_t access, uint64_t key, struct fid_mr **m
 	return fi_mr_regv(domain, iov, segments, access, 0, key, 0, mr, NULL);
 }
 
+static char why[192];
+
+static const struct mrf_profile *find(const char *name)
+{
+	return mrf_profile_find(name, why, sizeof(why));
+}
+
 /* --- the table ------------------------------------------------------------------------- */
 
 START_TEST(profiles_have_names_that_find_them)
@@ -106,18 +113,60 @@ START_TEST(profiles_have_names_that_find_them)
 	int call;
 
 	for (i = 0; (profile = mrf_profile_at(i)); i++) {
-		ck_assert_ptr_eq(mrf_profile_find(profile->name), profile);
+		ck_assert_ptr_eq(find(profile->name), profile);
 		ck_assert_uint_gt(strlen(profile->what), 0);
 		/* Modes that a domain can run. */
 		ck_assert(mrf_mr_mode_known(profile->table & ~LEGACY));
 		ck_assert_int_gt(profile->iov_error, 0);
 	}
 	ck_assert_uint_eq(i, PROFILES);
-	ck_assert_ptr_eq(mrf_profile_find("CXI-Client"), mrf_profile_find("cxi-client"));
-	ck_assert_ptr_null(mrf_profile_find("cxi"));
-	ck_assert_ptr_null(mrf_profile_find(""));
+	ck_assert_ptr_eq(find("CXI-Client"), find("cxi-client"));
+	ck_assert_ptr_null(find("cxi"));
+	ck_assert_ptr_null(find(""));
 	for (call = 0; call < MRF_PROFILE_CALLS; call++)
 		ck_assert_ptr_nonnull(mrf_profile_call_name((enum mrf_profile_call)call));
+}
+END_TEST
+
+START_TEST(custom_profile_is_what_its_words_say)
+{
+	const struct mrf_profile *profile = find(
+		"custom:mr_mode=LOCAL+PROV_KEY,key_size=4,iov_limit=2,mr_cnt=9,lacks=raw+queue");
+
+	ck_assert_msg(profile, "%s", why);
+	ck_assert_uint_eq(profile->table, FI_MR_LOCAL | FI_MR_PROV_KEY);
+	ck_assert_uint_eq(profile->key_size, 4);
+	ck_assert_uint_eq(profile->max_key, UINT32_MAX);
+	ck_assert_uint_eq(profile->iov_limit, 2);
+	ck_assert_uint_eq(profile->mr_cnt, 9);
+	ck_assert_int_eq(profile->error[MRF_PROFILE_MAP_RAW], FI_ENOSYS);
+	ck_assert_int_eq(profile->error[MRF_PROFILE_REG_MR], FI_ENOSYS);
+	ck_assert_int_eq(profile->error[MRF_PROFILE_ENABLE], 0);
+	/* Domains keep it. */
+	ck_assert_ptr_eq(find("Custom:mr_cnt=9"), find("custom:mr_cnt=9"));
+	ck_assert_uint_eq(find("custom:")->max_key, UINT64_MAX);
+	ck_assert_uint_eq(find("custom:max_key=0xff,key_size=4")->max_key, 0xff);
+}
+END_TEST
+
+START_TEST(custom_profile_with_a_wrong_word_is_refused_with_it)
+{
+	static const char *const wrong[][2] = {
+		{ "custom:mr_mode=NONSENSE", "NONSENSE" },
+		{ "custom:key_size=9", "\"key_size=9\": a key has 1 to 8 bytes" },
+		{ "custom:iov_limit=17", "\"iov_limit=17\": a region has" },
+		{ "custom:mr_cnt=-1", "\"mr_cnt=-1\": it must be a number" },
+		{ "custom:lacks=raw+all", "\"lacks=raw+all\": the calls are" },
+		{ "custom:mr_cnt=1,keys=4", "\"keys=4\": it must be" },
+		{ "custom:key_size", "\"key_size\": it must be" },
+		{ "custom", "there is no such profile" },
+	};
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(wrong); i++) {
+		ck_assert_ptr_null(find(wrong[i][0]));
+		ck_assert_msg(strstr(why, wrong[i][1]), "%s: %s", wrong[i][0], why);
+	}
 }
 END_TEST
 
@@ -137,6 +186,38 @@ START_TEST(profile_is_what_getinfo_says)
 	/* Who wants more gets nothing. */
 	hints->domain_attr->mr_iov_limit = profile->iov_limit + 1;
 	ck_assert_int_eq(get(ALL), -FI_ENODATA);
+}
+END_TEST
+
+START_TEST(custom_profile_is_in_force)
+{
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(
+		setenv(VAR, "custom:mr_mode=ALLOCATED,key_size=2,iov_limit=2,lacks=refresh", 1), 0);
+	ck_assert_int_eq(get(0), -FI_ENODATA);
+	ck_assert_int_eq(get(ALL), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_ALLOCATED);
+	ck_assert_uint_eq(info->domain_attr->mr_key_size, 2);
+	ck_assert_int_eq(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+	ck_assert_int_eq(posix_memalign((void **)&memory, 4096, SEGMENTS * 4096ul), 0);
+	memset(memory, 0, SEGMENTS * 4096ul);
+	unit_capture(&cap);
+	ck_assert_int_eq(reg(1, FI_REMOTE_READ, 0x10000, &mr), -FI_EKEYREJECTED);
+	ck_assert_int_eq(reg(3, FI_REMOTE_READ, 1, &mr), -FI_EINVAL);
+	text = unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(text, "the greatest key is 0xffff with " VAR "=custom"));
+	ck_assert_ptr_nonnull(strstr(text, "mr_iov_limit is 2 with " VAR "=custom"));
+	ck_assert_int_eq(reg(2, FI_REMOTE_READ, 0xffff, &mr), 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_mr_refresh(mr, &(struct iovec){ memory, 4096 }, 1, 0), -FI_ENOSYS);
+	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-E3017"));
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	/* A wrong word is named here, too. */
+	ck_assert_int_eq(setenv(VAR, "custom:key_size=0", 1), 0);
+	ck_assert_int_eq(get(ALL), -FI_ENODATA);
+	ck_assert_ptr_nonnull(strstr(text, "\"key_size=0\": a key has 1 to 8 bytes"));
 }
 END_TEST
 
@@ -308,6 +389,9 @@ static TCase *tcase_profile(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, profiles_have_names_that_find_them);
+	tcase_add_test(tc, custom_profile_is_what_its_words_say);
+	tcase_add_test(tc, custom_profile_with_a_wrong_word_is_refused_with_it);
+	tcase_add_test(tc, custom_profile_is_in_force);
 	tcase_add_loop_test(tc, profile_is_what_getinfo_says, 0, PROFILES);
 	tcase_add_test(tc, program_that_offers_less_is_told_what_is_missing);
 	tcase_add_test(tc, unknown_profiles_and_two_contracts_are_refused);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Profiles that a user describes: FI_MRFAB_PROFILE=custom: and words, separated by commas:
+ *
+ *	mr_mode=A+B	the modes that are required and in force, as in FI_MRFAB_MR_MODE
+ *	key_size=N	bytes of a key, 1 to 8; an application's keys are not greater
+ *	max_key=N	or not greater than this
+ *	iov_limit=N	segments of a region
+ *	mr_cnt=N	as fi_getinfo says it
+ *	lacks=A+B	calls that do not exist (-FI_ENOSYS): raw, cntr, ep, enable, refresh, queue
+ *
+ * Without mr_mode no mode is in force; all else that is not named is as without a profile. Any thread.
+ */
+#ifndef MRF_CONTRACT_CUSTOM_H
+#define MRF_CONTRACT_CUSTOM_H
+
+#include <stddef.h>
+
+struct mrf_profile;
+
+/*
+ * The profile for what stands behind "custom:"; the same one for the same text, and it stays. NULL: why
+ * says which word is wrong, or that there is no memory.
+ */
+const struct mrf_profile *mrf_custom_profile(const char *text, char *why, size_t len);
+
+#endif

@@ -2739,7 +2739,8 @@ int mrf_vconn_establish(struct mrf_vconn *conn)
 	/* The other end may have gone meanwhile: an event says so. */
 	if (!ret && conn->peer) {
 		fake.connects++;
-		tell(conn->peer, MRF_CM_ESTABLISHED, NULL, 0, 0);
+		if (!fake.loses_confirmations)
+			tell(conn->peer, MRF_CM_ESTABLISHED, NULL, 0, 0);
 		run_queue(conn->peer);
 	}
 	leave();

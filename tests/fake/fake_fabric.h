@@ -75,12 +75,13 @@ struct fake_done {
 
 struct fake_fabric {
 	/* How it behaves. */
-	size_t max_msg_size; /* 8 MiB */
-	bool packets;	     /* a queue pair tells how far it came */
-	int overtaken;	     /* it came so many packets further than it seems */
-	bool flush_local;    /* as 6.12: a bad local buffer completes as a flush, and so does
+	size_t max_msg_size;	  /* 8 MiB */
+	bool packets;		  /* a queue pair tells how far it came */
+	int overtaken;		  /* it came so many packets further than it seems */
+	bool flush_local;	  /* as 6.12: a bad local buffer completes as a flush, and so does
 			     everything that was in flight with it, done or not */
-	bool loses_recvs;    /* as 6.12: a shared receive that was begun never completes */
+	bool loses_recvs;	  /* as 6.12: a shared receive that was begun never completes */
+	bool loses_confirmations; /* targets do not hear that their connections are used */
 	/*
 	 * Looks at every SEND of a connection, from whichever side, may change it (in place, *len <= 512)
 	 * and decides its fate. from_target: sent by the side that accepted. Runs under

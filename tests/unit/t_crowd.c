@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Many lines of one endpoint, to it and from it, on the fake fabric: the queue on which all that
- * they carry completes is short at first, and grows with them.
+ * they carry completes is short at first, and grows with them. None of them is dropped for another
+ * once messages have come over it.
  */
 #include "ep_fixture.h"
 #include "ep/msg/inbox.h"
@@ -163,6 +164,31 @@ START_TEST(a_queue_that_cannot_grow_costs_no_message)
 }
 END_TEST
 
+static void lose_confirmations(void)
+{
+	fake_freeze(true);
+	fake.loses_confirmations = true;
+	fake_freeze(false);
+}
+
+/*
+ * More than may be half open, from one address: those give way to others after a while over which
+ * nothing has come, and these are as good as confirmed.
+ */
+START_TEST(a_line_that_has_carried_a_message_is_not_half_open)
+{
+	lose_confirmations();
+	all_send(1);
+	receive_all(1);
+	usleep((MRF_HALF_GRACE_MS + 100) * 1000);
+	send_by(a.ep, to);
+	want_ok(&a, out);
+	ck_assert_uint_eq(node_lines(&b), CROWD + 1);
+	all_send(1);
+	ck_assert_uint_eq(fake_connects(), CROWD + 1);
+}
+END_TEST
+
 static TCase *tcase_crowd(void)
 {
 	TCase *tc = tcase_create("crowd");
@@ -173,6 +199,7 @@ static TCase *tcase_crowd(void)
 	tcase_add_test(tc, the_queue_has_room_for_all_that_peers_may_send);
 	tcase_add_test(tc, a_queue_that_is_not_empty_grows);
 	tcase_add_test(tc, the_queue_has_room_for_all_that_comes_back);
+	tcase_add_test(tc, a_line_that_has_carried_a_message_is_not_half_open);
 	tcase_add_loop_test(tc, a_queue_that_cannot_grow_costs_no_message, 0, 3);
 	return tc;
 }

@@ -288,7 +288,7 @@ static const struct happening happenings[] = {
 	{ "a challenge without a key", challenged, ".LRIPCCCC", NULL, 0, false },
 	{ "no answer", no_answer, ".IIIPCCCC", NULL, 0, false },
 	{ "unreachable", unreachable, ".IIIPCCCC", NULL, 0, false },
-	{ "disconnected", disconnected, ".LRIPCCCC", NULL, 0, false },
+	{ "disconnected", disconnected, ".LRPPCCCC", NULL, 0, false },
 	{ "the device is removed", removed, ".IIIICCCC", NULL, 0, false },
 	{ "its deadline", deadline, ".ILLLYBDC", NULL, 0, false },
 	{ "its last deadline", last_deadline, ".IIILYBDC", NULL, 0, false },

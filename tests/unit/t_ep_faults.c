@@ -540,14 +540,28 @@ START_TEST(fault_address_that_nobody_has_ends_in_a_timeout_of_the_connection)
 }
 END_TEST
 
-START_TEST(fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone)
+/* It may have made room for another one, or it is gone, which the next attempt finds. */
+START_TEST(fault_peer_that_drops_what_it_has_accepted_is_asked_again)
 {
 	pair_open(&p, NULL);
 	fake_fail(FAKE_ESTABLISH, 1, FI_ECONNRESET);
 	pair_write(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert(fake_failed());
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone)
+{
+	fixture_impatient();
+	pair_open(&p, NULL);
+	fake_fail_always(FAKE_ESTABLISH, FI_ECONNRESET);
+	pair_write(&p, 0, 8);
 	ck_assert_int_eq(want_err(&p.a, pair_ctx(&p, 0), FI_ECONNRESET,
 				  "the peer went away while the connection was being made"),
 			 4127);
+	fake_heal();
 	warm_up();
 	pair_close(&p);
 }
@@ -836,6 +850,7 @@ static TCase *tcase_peers(void)
 	tcase_add_test(tc, fault_address_that_cannot_be_reached_is_said_at_once);
 	tcase_add_test(tc, fault_address_that_is_not_found_in_time_is_looked_for_again);
 	tcase_add_test(tc, fault_address_that_nobody_has_ends_in_a_timeout_of_the_connection);
+	tcase_add_test(tc, fault_peer_that_drops_what_it_has_accepted_is_asked_again);
 	tcase_add_test(tc, fault_peer_that_goes_while_it_is_connected_is_said_to_be_gone);
 	tcase_add_test(tc, fault_of_the_longest_reason_is_told_to_the_last_word);
 	tcase_add_test(tc, fault_stopped_target_ends_in_a_timeout_of_the_connection);

@@ -301,8 +301,9 @@ static enum mrf_attempt fail_found_locked(const struct mrf_peer *peer, int err, 
 enum mrf_attempt mrf_conn_lost_locked(const struct mrf_peer *peer, struct mrf_why *why)
 {
 	mrf_lock_held(&peer->ep->lock);
-	return fail_attempt_locked(peer, FI_ECONNRESET, 4127,
-				   "the peer went away while the connection was being made", why);
+	mrf_why_set(why, FI_ECONNRESET, 4127,
+		    "the peer went away while the connection was being made");
+	return MRF_ATTEMPT_LOST;
 }
 
 /* The kernel has given up. */
@@ -467,8 +468,10 @@ enum mrf_attempt mrf_conn_event_locked(struct mrf_conn *conn, const struct mrf_c
 	case MRF_CM_FAILED:
 		return on_failed_locked(conn->peer, event->err, why);
 	case MRF_CM_DISCONNECTED:
-	case MRF_CM_REMOVED:
 		return mrf_conn_lost_locked(conn->peer, why);
+	case MRF_CM_REMOVED:
+		mrf_conn_lost_locked(conn->peer, why);
+		return MRF_ATTEMPT_FAILED;
 	default:
 		return MRF_ATTEMPT_GOES_ON;
 	}

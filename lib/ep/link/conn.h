@@ -84,6 +84,7 @@ enum mrf_attempt {
 	MRF_ATTEMPT_REFUSED,   /* by an endpoint, which has said why in the event */
 	MRF_ATTEMPT_NOBODY,    /* no endpoint listens at the address */
 	MRF_ATTEMPT_WELCOMED,  /* accepted, and what the peer said of itself is in peer->target */
+	MRF_ATTEMPT_LOST,      /* accepted, and dropped before it was made: why */
 	MRF_ATTEMPT_FAILED     /* why */
 };
 

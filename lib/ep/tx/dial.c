@@ -122,10 +122,42 @@ static void await_answer_locked(struct mrf_conn *conn)
 	mrf_conn_set_deadline_locked(conn, conn->last ? left : ms);
 }
 
+/* The id can no longer be used; wait with a new one that does nothing yet. */
+static void wait_and_dial_locked(struct mrf_conn *conn, int64_t ms)
+{
+	trace(conn->peer, "the peer is not ready yet: connecting again later");
+	mrf_peer_move_locked(conn->peer, MRF_PEER_PAUSE);
+	mrf_conn_set_deadline_locked(conn, ms);
+}
+
+/*
+ * The peer has accepted it and dropped it before this process could confirm it, most likely for
+ * another one (MRF_HALF_GRACE_MS): there may be room for this one later.
+ */
+static void on_lost_locked(struct mrf_peer *peer, const struct mrf_why *why)
+{
+	if (peer->state != MRF_PEER_ASKING || mrf_now_ms() + MRF_RETRY_MS >= peer->dial.until) {
+		give_up_why_locked(peer, why);
+		return;
+	}
+	mrf_permit_end(peer);
+	wait_and_dial_locked(peer->conn, MRF_RETRY_MS);
+}
+
+static void not_established_locked(struct mrf_peer *peer, enum mrf_attempt attempt,
+				   const struct mrf_why *why)
+{
+	if (attempt == MRF_ATTEMPT_LOST)
+		on_lost_locked(peer, why);
+	else
+		give_up_why_locked(peer, why);
+}
+
 /* before: the instance of the endpoint that the last connection led to. */
 static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 {
 	struct mrf_peer *peer = conn->peer;
+	enum mrf_attempt attempt;
 	struct mrf_why why;
 
 	/* Another endpoint at the same address knows nothing of what the old one said. */
@@ -138,22 +170,15 @@ static void on_welcome_locked(struct mrf_conn *conn, uint64_t before)
 		mrf_idle_begins_locked(peer);
 		mrf_offer_begins_locked(peer, conn->told);
 	}
-	if (mrf_conn_establish_locked(conn, &why) == MRF_ATTEMPT_FAILED) {
-		give_up_why_locked(peer, &why);
+	attempt = mrf_conn_establish_locked(conn, &why);
+	if (attempt != MRF_ATTEMPT_GOES_ON) {
+		not_established_locked(peer, attempt, &why);
 		return;
 	}
 	/* From now on the peer is not dialled. */
 	mrf_dial_forget_locked(peer);
 	trace(peer, "connected");
 	mrf_peer_advance_locked(peer);
-}
-
-/* The id can no longer be used; wait with a new one that does nothing yet. */
-static void wait_and_dial_locked(struct mrf_conn *conn, int64_t ms)
-{
-	trace(conn->peer, "the peer is not ready yet: connecting again later");
-	mrf_peer_move_locked(conn->peer, MRF_PEER_PAUSE);
-	mrf_conn_set_deadline_locked(conn, ms);
 }
 
 /*
@@ -235,6 +260,9 @@ bool mrf_dial_event_locked(struct mrf_conn *conn, const struct mrf_cm_event *eve
 		return on_refused_locked(peer, event);
 	case MRF_ATTEMPT_NOBODY:
 		on_nobody_locked(peer);
+		break;
+	case MRF_ATTEMPT_LOST:
+		on_lost_locked(peer, &why);
 		break;
 	case MRF_ATTEMPT_FAILED:
 		give_up_why_locked(peer, &why);

@@ -77,6 +77,7 @@ unit_programs += \
 	tests/unit/t_notes \
 	tests/unit/t_inbox \
 	tests/unit/t_crowd \
+	tests/unit/t_three \
 	tests/unit/t_never \
 	tests/unit/t_stack \
 	tests/unit/t_silent \
@@ -136,6 +137,8 @@ tests_unit_t_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_duty_rests_locked
 tests_unit_t_crowd_SOURCES = tests/unit/t_crowd.c $(EP_FIXTURE)
 tests_unit_t_crowd_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_three_SOURCES = tests/unit/t_three.c $(EP_FIXTURE)
+tests_unit_t_three_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_inbox_SOURCES = tests/unit/t_inbox.c $(EP_FIXTURE)
 tests_unit_t_inbox_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_lost_SOURCES = tests/unit/t_lost.c $(EP_FIXTURE)

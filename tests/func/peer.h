@@ -35,6 +35,7 @@ enum ctl_cmd {
 	CTL_POKE,    /* a: address, len, seed, from */
 	CTL_PEEK,    /* a: address, len, seed, from -> text when different */
 	CTL_PINNED,  /* -> a: kB, by the kernel's count */
+	CTL_HEAP,    /* -> a: bytes that malloc has given out */
 	CTL_STACK,   /* -> a: address, size */
 	CTL_CLOSE,   /* a: id -> rc */
 	CTL_INSERT,  /* text: name -> a: fi_addr */

@@ -258,6 +258,11 @@ static void do_peek(struct ctl *m)
 	}
 }
 
+static void do_heap(struct ctl *m)
+{
+	m->a[0] = heap_used();
+}
+
 static void do_pinned(struct ctl *m)
 {
 	FILE *f = fopen("/proc/self/status", "re");
@@ -455,10 +460,10 @@ static void (*const does[])(struct ctl *m) = {
 	[CTL_BIND] = do_bind,	    [CTL_ENABLE] = do_enable, [CTL_KEY] = do_key,
 	[CTL_REFRESH] = do_refresh, [CTL_RAW] = do_raw,	      [CTL_SYS] = do_sys,
 	[CTL_POKE] = do_poke,	    [CTL_PEEK] = do_peek,     [CTL_PINNED] = do_pinned,
-	[CTL_STACK] = do_stack,	    [CTL_CLOSE] = do_close,   [CTL_INSERT] = do_insert,
-	[CTL_RMA] = do_rma,	    [CTL_SEND] = do_send,     [CTL_RECV] = do_recv,
-	[CTL_CQ] = do_cq,	    [CTL_DIE] = do_die,	      [CTL_QUIT] = do_quit,
-	[CTL_ATOMIC] = do_atomic,   [CTL_MAIN] = do_main,
+	[CTL_HEAP] = do_heap,	    [CTL_STACK] = do_stack,   [CTL_CLOSE] = do_close,
+	[CTL_INSERT] = do_insert,   [CTL_RMA] = do_rma,	      [CTL_SEND] = do_send,
+	[CTL_RECV] = do_recv,	    [CTL_CQ] = do_cq,	      [CTL_DIE] = do_die,
+	[CTL_QUIT] = do_quit,	    [CTL_ATOMIC] = do_atomic, [CTL_MAIN] = do_main,
 };
 
 static void carry_out(struct ctl *m)

@@ -223,6 +223,36 @@ CASE(a_fence_is_between_messages_and_writes)
 }
 
 /* The peer's application does nothing meanwhile: its agent gives the window back. */
+/* The write takes longer than the message, which goes over another connection. */
+CASE(a_fence_is_between_writes_and_messages)
+{
+	enum { BYTES = 2u << 20 };
+	struct peer *p = target(e);
+	struct buf *b = buf(e, BYTES + 2 * BUF_GUARD, 1);
+	struct region r;
+
+	peer_alloc(p, 0, BYTES + 2 * BUF_GUARD, 2);
+	peer_alloc(p, 1, 2 * BUF_GUARD + 8, 3);
+	r = peer_reg(p, 0, BUF_GUARD, BYTES, FI_REMOTE_WRITE, 9);
+	for (uint64_t seed = 10; seed < 14; seed++) {
+		struct op write = { .buf = b,
+				    .off = BUF_GUARD,
+				    .len = BYTES,
+				    .to = p->addr,
+				    .addr = r.base,
+				    .key = r.key };
+
+		buf_fill(b, seed);
+		peer_recv(p, 1, BUF_GUARD, 8, 1);
+		peer_want(p, 0, r.off, BYTES, seed, BUF_GUARD);
+		must_ok((int)op_post(me(e), &write));
+		send_flags(e, b, BUF_GUARD, 8, FI_COMPLETION | FI_FENCE);
+		peer_got(p, 8);
+		peer_same(p, 0);
+		fab_wait_ok(me(e), 2);
+	}
+}
+
 CASE(many_wait_for_their_receives)
 {
 	struct peer *p = target(e);

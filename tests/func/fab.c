@@ -8,7 +8,7 @@
 #include "../runtime/rig.h"
 #include "fab.h"
 
-uint64_t func_caps;
+uint64_t func_caps, func_order;
 int fab_placed;
 
 const char *provider(void)
@@ -31,6 +31,7 @@ struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt)
 	h->domain_attr->mr_mode = mode->hint | (hmem ? FI_MR_HMEM : 0);
 	h->domain_attr->av_type = opt->av;
 	h->tx_attr->op_flags = opt->tx_flags;
+	h->tx_attr->msg_order = h->rx_attr->msg_order = func_order;
 	h->fabric_attr->prov_name = strdup(provider());
 	if (opt->auth_key[0]) {
 		h->domain_attr->auth_key = (uint8_t *)strdup(opt->auth_key);

@@ -64,6 +64,8 @@ struct fab {
 
 /* Capabilities that a program wants in every mode. */
 extern uint64_t func_caps;
+/* Orders that it wants beside those that are offered without being asked for. */
+extern uint64_t func_order;
 /* FI_MR_HMEM, if all domains are to have it (placed.h); else 0. */
 extern int fab_placed;
 

@@ -204,7 +204,10 @@ static void want_refused(int i)
 	ck_assert_int_eq(fi_write(ep[i], out_of(i), LEN, NULL, to, 0, 9, NULL), -FI_EADDRNOTAVAIL);
 }
 
-/* What was sent before arrives; nothing is sent after that by any of them, until it is there again. */
+/*
+ * What was sent before arrives. Nothing is sent after that by any of them, and their connections go,
+ * until the address is there again.
+ */
 START_TEST(an_address_is_removed_while_all_use_it)
 {
 	for (int i = 0; i < THREE; i++)
@@ -218,9 +221,11 @@ START_TEST(an_address_is_removed_while_all_use_it)
 		want_refused(i);
 	for (int i = 0; i < THREE; i++)
 		receive_from(i, FI_ADDR_UNSPEC);
+	want_soon(!node_lines(&b) && !fake_live_of(FAKE_CREATE_QP));
 	to = node_insert(&a, &b);
 	for (int i = 0; i < THREE; i++)
 		works(i);
+	ck_assert_uint_eq(fake_connects(), 4 * THREE);
 	want_none(&a);
 }
 END_TEST

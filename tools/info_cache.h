@@ -2,7 +2,7 @@
 #ifndef INFO_CACHE_H
 #define INFO_CACHE_H
 
-#include "info_pid.h"
+#include "info_files.h"
 
 /* Prints what the caches of local buffers of the process have done (lib/buf/gauge.h). -1 and errno. */
 int info_cache_print(struct info_pid *of);

@@ -2,7 +2,7 @@
 #ifndef INFO_LEDGER_H
 #define INFO_LEDGER_H
 
-#include "info_pid.h"
+#include "info_files.h"
 
 /* Prints the memory regions that the process has open (lib/mr/ledger.h). -1 and errno. */
 int info_ledger_print(struct info_pid *of);

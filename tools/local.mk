@@ -1,7 +1,7 @@
 # Programs on the public interface only, like any application's.
 bin_PROGRAMS += tools/mrfab_info
 tools_mrfab_info_SOURCES = tools/mrfab_info.c tools/info_cache.c tools/info_cache.h \
-	tools/info_pid.c tools/info_pid.h tools/info_ledger.c tools/info_ledger.h \
+	tools/info_files.c tools/info_files.h tools/info_pid.c tools/info_pid.h tools/info_ledger.c tools/info_ledger.h \
 	tools/info_where.c tools/info_where.h tools/info_hints.c tools/info_hints.h \
 	tools/info_words.c tools/info_words.h \
 	tools/info_options.c tools/info_options.h tools/info_json.c tools/info_json.h \

@@ -19,11 +19,14 @@
 
 #define MRF_STAGE_PIECE (128ul << 10) /* copied at a time */
 #define MRF_STAGE_PART (256ul << 10)  /* by a job for a peer, before others get their turns */
-#define MRF_RINGS 64	      /* peers of an agent that use such memory at a time (ep/rx/ring.h) */
-#define MRF_RINGS_PER_ADDR 48 /* of one address, so that one host does not take them all */
+/* Peers of an agent that use such memory at a time (ep/rx/staging.h), */
+#define MRF_STAGINGS 64
+#define MRF_STAGINGS_PER_ADDR 48 /* at one address, so that one host does not take them all */
 /* One that leaves it alone for so long makes room for another one, or goes anyway. */
-#define MRF_RING_GRACE_MS 500
-#define MRF_RING_MS 10000
+#define MRF_STAGING_GRACE_MS 500
+#define MRF_STAGING_MS 10000
+/* Messages with requests of this type that are on the way at a time. */
+#define MRF_STAGE_MESSAGES 2
 
 /* --- immediate data from peers ----------------------------------------------------- */
 

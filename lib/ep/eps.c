@@ -366,7 +366,7 @@ static int eps_new(struct mrf_domain *domain, struct mrf_eps **out)
 	mrf_list_init(&eps->ready);
 	mrf_list_init(&eps->works);
 	mrf_list_init(&eps->orphans);
-	mrf_list_init(&eps->rings);
+	mrf_list_init(&eps->stagings);
 	eps->cache = mrf_cache_new(&domain->space);
 	ret = eps->cache ? mrf_agent_start(&eps->agent, domain->vdev, &guest) : -FI_ENOMEM;
 	if (ret) {

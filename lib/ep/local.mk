@@ -12,6 +12,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/eps.h \
 	lib/ep/link/bulk.c \
 	lib/ep/link/bulk.h \
+	lib/ep/link/far.c \
+	lib/ep/link/far.h \
 	lib/ep/link/conn.c \
 	lib/ep/link/conn.h \
 	lib/ep/link/greet.c \
@@ -96,12 +98,16 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/cut.h \
 	lib/ep/rx/ends.c \
 	lib/ep/rx/ends.h \
+	lib/ep/rx/job_hold.c \
+	lib/ep/rx/job_hold.h \
 	lib/ep/rx/job_serve.c \
 	lib/ep/rx/job_serve.h \
+	lib/ep/rx/device_parts.c \
+	lib/ep/rx/device_parts.h \
 	lib/ep/rx/requests.c \
 	lib/ep/rx/requests.h \
-	lib/ep/rx/ring.c \
-	lib/ep/rx/ring.h \
+	lib/ep/rx/staging.c \
+	lib/ep/rx/staging.h \
 	lib/ep/rx/target.c \
 	lib/ep/rx/target.h \
 	lib/ep/rx/target_serve.c \
@@ -131,14 +137,16 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/entry.h \
 	lib/ep/tx/fail.c \
 	lib/ep/tx/fail.h \
+	lib/ep/tx/pairs.c \
+	lib/ep/tx/pairs.h \
 	lib/ep/tx/peer_queue.c \
 	lib/ep/tx/peer_queue.h \
 	lib/ep/tx/peers.c \
 	lib/ep/tx/peers.h \
 	lib/ep/tx/access_op.c \
 	lib/ep/tx/access_op.h \
-	lib/ep/tx/ring_op.c \
-	lib/ep/tx/ring_op.h \
+	lib/ep/tx/far_op.c \
+	lib/ep/tx/far_op.h \
 	lib/ep/tx/rma_op.c \
 	lib/ep/tx/rma_op.h \
 	lib/ep/tx/rewind.c \

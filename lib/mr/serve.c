@@ -218,6 +218,8 @@ static enum mrf_mr_status hold_locked(struct mrf_mr_space *space, const struct m
 		status = MRF_MR_OUTSIDE;
 	if (status == MRF_MR_OK)
 		mrf_mr_enter_locked(hold->mr);
+	else
+		hold->mr = NULL;
 	return status;
 }
 
@@ -291,6 +293,7 @@ enum mrf_mr_status mrf_mr_stage_begin(struct mrf_mr_space *space, const struct m
 	/* The one that was answered for is gone. */
 	if (status == MRF_MR_OK && !hold->mr->device) {
 		mrf_mr_leave_locked(hold->mr);
+		hold->mr = NULL;
 		status = MRF_MR_CLOSED;
 	}
 	*event = status == MRF_MR_OK && hold->mr->event ? hold->mr->event->number : 0;

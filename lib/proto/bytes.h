@@ -10,6 +10,8 @@
 #include <string.h>
 #include "proto/proto.h"
 
+#define LOW24 0xffffffu /* what a number of 24 bits may have */
+
 static inline void put16(uint8_t *p, uint16_t v)
 {
 	v = htole16(v);

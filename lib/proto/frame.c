@@ -5,7 +5,6 @@
 
 #define MESSAGE_FLAGS \
 	(MRF_FRAME_TAGGED | MRF_FRAME_CQ_DATA | MRF_FRAME_ACK | MRF_FRAME_TELL | MRF_FRAME_TAKEN)
-#define LOW24 0xffffffu
 
 _Static_assert(MESSAGE_FLAGS < 1u << 8, "they fit into an immediate value");
 _Static_assert(MRF_FRAME_GRANT_LEN <= MRF_FRAME_MAX_BACK &&

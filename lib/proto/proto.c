@@ -220,6 +220,26 @@ static void put_body(uint8_t *to, const uint8_t *body, uint32_t len)
 		memmove(to, body, len);
 }
 
+size_t mrf_pair_name_encode(const struct mrf_pair_name *name, uint8_t *buf)
+{
+	put32(buf, name->qpn);
+	put32(buf + 4, name->psn);
+	return MRF_PROTO_PAIR_NAME;
+}
+
+int mrf_pair_name_decode(const uint8_t *buf, size_t len, struct mrf_pair_name *name)
+{
+	struct mrf_pair_name got;
+
+	if (len != MRF_PROTO_PAIR_NAME)
+		return -FI_EINVAL;
+	got = (struct mrf_pair_name){ .qpn = get32(buf), .psn = get32(buf + 4) };
+	if (!got.qpn || got.qpn > LOW24 || got.psn > LOW24)
+		return -FI_EINVAL;
+	*name = got;
+	return 0;
+}
+
 size_t mrf_request_encode(const struct mrf_request *request, uint8_t *buf)
 {
 	size_t len = MRF_PROTO_REQUEST_HEAD + request->body_len;

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MRF_PROTO_VERSION 8
+#define MRF_PROTO_VERSION 9
 
 /* A segment of a region on the wire, with the same format in answers and in raw keys. */
 #define MRF_WIRE_SEG_LEN 24
@@ -55,7 +55,7 @@ struct mrf_ask {
 
 #define MRF_ANSWER_COMPLETE (1u << 0) /* the segments are the whole region, for good */
 #define MRF_ANSWER_ONCE (1u << 1)     /* only for accesses begun earlier, until RELEASE */
-/* The region is reached by STAGE requests: each rkey is the ring's. */
+/* The region is reached by STAGE and BYTES requests: rkeys mean nothing. */
 #define MRF_ANSWER_STAGED (1u << 2)
 
 struct mrf_answer {
@@ -151,7 +151,7 @@ enum mrf_request_kind {
 	MRF_NO_REQUEST,
 	MRF_REQUEST_ATOMIC, /* several go into a message, with their replies */
 	MRF_REQUEST_FLUSH,  /* takes as long as the storage does: has a message of its own */
-	MRF_REQUEST_STAGE,  /* takes as long as a device does: likewise */
+	MRF_REQUEST_STAGE,  /* takes as long as a device does; its bytes go over a pair */
 	MRF_REQUEST_BYTES   /* takes as long as a device does; but several go into a message */
 };
 
@@ -176,18 +176,31 @@ struct mrf_request {
 #define MRF_FLUSH_DO 1
 
 /*
- * mrf_request.what of a request of type STAGE: bytes of the connection's ring go into the region
- * (PUT), or come from there. The answer about such a region (MRF_ANSWER_STAGED) has the ring's
- * rkey.
+ * mrf_request.what of a request of type STAGE: the next SEND over the pair of the connection is put
+ * into the region (PUT), or brings what is there. A request has one SEND, whatever becomes of it: one
+ * to the initiator is empty if it brings nothing. One with a body does not do anything, but names the
+ * initiator's end of the pair, and its reply, which has nothing done, the target's: either is a number
+ * of a queue pair (4 bytes), and that of its first packet (4).
  */
 #define MRF_STAGE_PUT (1u << 31)
 #define MRF_STAGE_COUNT (1u << 30) /* of a write to a region with a number: it is done */
-#define MRF_STAGE_OFFSET 0x7ffffu  /* mask: where the bytes are in the ring */
-#define MRF_PROTO_RING 0x80000ul   /* bytes of a ring; its first has the address 0 */
+#define MRF_PROTO_STAGE 0x10000ul  /* bytes of a request at most */
+#define MRF_PROTO_STAGES 8	   /* PUTs without a reply, and likewise others */
+#define MRF_PROTO_PAIR_NAME 8	   /* bytes of a body */
 /*
- * A request of type BYTES is for such a region, too, with the same details but for the place in the
- * ring: the bytes are the body of the request (PUT), or of the reply.
+ * A request of type BYTES is for such a region, too, with the same details, but the bytes are the body
+ * of the request (PUT), or of the reply.
  */
+
+/* One end of a pair. Both are numbers of 24 bits. */
+struct mrf_pair_name {
+	uint32_t qpn; /* not 0 */
+	uint32_t psn;
+};
+
+size_t mrf_pair_name_encode(const struct mrf_pair_name *name, uint8_t *buf);
+/* -FI_EINVAL: it is none. */
+int mrf_pair_name_decode(const uint8_t *buf, size_t len, struct mrf_pair_name *name);
 
 /* enum mrf_mr_status, or one of these. */
 enum mrf_reply_status {

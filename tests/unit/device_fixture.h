@@ -85,8 +85,8 @@ static inline bool ends_well(void)
 
 /* --- memory of device 0 ---------------------------------------------------------------------- */
 
-static struct fid_mr *reg_device(struct node *n, void *addr, size_t len, uint64_t access,
-				 uint64_t key)
+static inline struct fid_mr *reg_device(struct node *n, void *addr, size_t len, uint64_t access,
+					uint64_t key)
 {
 	const struct iovec iov = { addr, len };
 	const struct fi_mr_attr attr = { .mr_iov = &iov,

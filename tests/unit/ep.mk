@@ -95,7 +95,7 @@ unit_programs += \
 	tests/unit/t_msg_device_faults \
 	tests/unit/t_far_device \
 	tests/unit/t_account \
-	tests/unit/t_ring \
+	tests/unit/t_staging \
 	tests/unit/t_thread \
 	tests/unit/t_permits \
 	tests/unit/t_unlocked \
@@ -258,13 +258,13 @@ tests_unit_t_far_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_far_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
 	-Wl,--wrap=mrf_mr_hold_end
 EXTRA_tests_unit_t_far_device_DEPENDENCIES = $(runtime_stand_ins)
-tests_unit_t_ring_SOURCES = tests/unit/t_ring.c $(held_copy) tests/unit/raw.h \
+tests_unit_t_staging_SOURCES = tests/unit/t_staging.c $(held_copy) tests/unit/raw.h \
 	$(EP_FIXTURE) $(runtime_rig)
-tests_unit_t_ring_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
-tests_unit_t_ring_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
-tests_unit_t_ring_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
+tests_unit_t_staging_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_staging_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_staging_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
 	-Wl,--wrap=mrf_mr_hold_end,--wrap=free
-EXTRA_tests_unit_t_ring_DEPENDENCIES = $(runtime_stand_ins)
+EXTRA_tests_unit_t_staging_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_staged_SOURCES = tests/unit/t_staged.c tests/unit/device_fixture.h $(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_staged_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
 tests_unit_t_staged_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl

@@ -11,7 +11,9 @@
 #include "device_fixture.h"
 #include "held_copy.h"
 
-#define LEN (3 * MRF_PROTO_RING + 1000)
+/* What is under way at a time in one direction. */
+#define PLACES (MRF_PROTO_STAGES * MRF_PROTO_STAGE)
+#define LEN (3 * PLACES + 1000)
 #define KEY 5
 
 static uint8_t *dev; /* LEN bytes of a device, of the second node */

@@ -61,6 +61,7 @@ tests_unit_t_buf_SOURCES = tests/unit/t_buf.c $(MR_FIXTURE)
 tests_unit_t_buf_LDADD = $(UNIT_LDADD)
 tests_unit_t_buf_LDFLAGS = $(MR_WRAP)
 tests_unit_t_cache_SOURCES = tests/unit/t_cache.c tools/info_cache.c tools/info_cache.h \
+	tools/info_files.c tools/info_files.h \
 	$(MR_FIXTURE)
 tests_unit_t_cache_LDADD = $(UNIT_LDADD)
 tests_unit_t_cache_LDFLAGS = $(MR_WRAP),--wrap=mrf_page_memlock_read

@@ -17,8 +17,10 @@
 #include "device_fixture.h"
 
 #define PARTS 6
-#define FAR (MRF_PROTO_RING + 70000ul) /* bytes of the device that an operation has */
-#define HOST 8192ul		       /* bytes of the host */
+#define FAR                                   \
+	(MRF_PROTO_STAGES * MRF_PROTO_STAGE + \
+	 70000ul)   /* bytes of the device that an operation has */
+#define HOST 8192ul /* bytes of the host */
 #define PART (FAR + HOST)
 #define SETTINGS 50
 #define KEY 5

@@ -141,6 +141,7 @@ END_TEST
 /* What `mrfab_info --pid` prints of this process. */
 static bool printed(const char *pid, char *text, size_t len)
 {
+	struct info_pid of = { .pid = pid };
 	FILE *file = tmpfile();
 	int out = dup(STDOUT_FILENO);
 	bool ok;
@@ -148,7 +149,7 @@ static bool printed(const char *pid, char *text, size_t len)
 	ck_assert_ptr_nonnull(file);
 	fflush(stdout);
 	ck_assert_int_ge(dup2(fileno(file), STDOUT_FILENO), 0);
-	ok = info_cache_print(pid);
+	ok = !info_cache_print(&of) && of.shown;
 	fflush(stdout);
 	ck_assert_int_ge(dup2(out, STDOUT_FILENO), 0);
 	close(out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Peers that reach memory of a device: by way of a ring at the target and requests to its agent
- * (ep/tx/ring_op.h, ep/rx/ring.h, ep/rx/job_serve.h), or, few bytes, by requests alone (ep/tx/few_op.h).
+ * (ep/tx/far_op.h, ep/rx/staging.h, ep/rx/job_serve.h), or, few bytes, by requests alone (ep/tx/few_op.h).
  */
 #include <pthread.h>
 #include <time.h>
@@ -70,8 +70,8 @@ static const size_t lens[] = { 1,
 			       16385,
 			       131072,
 			       131073,
-			       MRF_PROTO_RING,
-			       MRF_PROTO_RING + 3,
+			       PLACES,
+			       PLACES + 3,
 			       LEN - 13 };
 
 /* All of it. */
@@ -117,7 +117,7 @@ START_TEST(far_device_is_read_while_more_is_copied)
 	memset(mem, 0, LEN);
 	hold(2);
 	ck_assert_int_eq(read_far(0, LEN), 0);
-	want_soon(is_inside() && !memcmp(mem, want, MRF_STAGE_PART));
+	want_soon(is_inside() && !memcmp(mem, want, MRF_PROTO_STAGE));
 	let_go();
 	want_ok(&p.a, &p);
 	ck_assert(!memcmp(mem, want, LEN));
@@ -756,13 +756,13 @@ START_TEST(far_device_peer_that_does_nothing_loses_its_ring)
 {
 	open_all(_i, FI_MR_ALLOCATED);
 	there_and_back(100);
-	later(MRF_RING_MS - 1000);
+	later(MRF_STAGING_MS - 1000);
 	ck_assert_int_eq(read_far(0, 8), 0);
 	want_ok(&p.a, &p);
 	later(1000);
 	usleep(20000);
 	ck_assert(is_connected());
-	later(MRF_RING_MS - 1000);
+	later(MRF_STAGING_MS - 1000);
 	want_soon(!is_connected());
 	there_and_back(LEN - 13);
 	close_all();
@@ -780,7 +780,7 @@ START_TEST(far_device_peer_that_waits_keeps_its_ring)
 	ck_assert_int_eq(write_far(0, LEN), 0);
 	want_soon(is_inside());
 	for (unsigned i = 0; i < 3; i++)
-		later(MRF_RING_MS);
+		later(MRF_STAGING_MS);
 	usleep(20000);
 	ck_assert(is_connected());
 	let_go();
@@ -800,13 +800,13 @@ START_TEST(far_device_rings_go_to_those_who_use_them)
 	open_all(_i, FI_MR_ALLOCATED);
 	eps[0] = p.a.ep;
 	ck_assert_int_eq(node_try_ep(&p.a, &(struct node_opt){ .caps = CAPS }, &eps[1]), 0);
-	mrf_eps_of(node_agent(&p.b))->nrings = MRF_RINGS - 1;
+	mrf_eps_of(node_agent(&p.b))->nstagings = MRF_STAGINGS - 1;
 	there_and_back(100);
 	for (unsigned i = 1; i < 5; i++) {
 		p.a.ep = eps[i % 2];
 		ck_assert_int_eq(write_far(0, 100), 0);
 		want_err(&p.a, &p, FI_ENOMEM, "too many peers");
-		later(MRF_RING_GRACE_MS);
+		later(MRF_STAGING_GRACE_MS);
 		there_and_back(LEN - 13);
 	}
 	p.a.ep = eps[0];

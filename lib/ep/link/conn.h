@@ -17,11 +17,14 @@
 #include "proto/frame.h"
 
 /*
- * Room for an answer to each question, the message with all replies, and a note or two.
+ * Room for an answer to each question, the messages with all replies, and a note or two.
  */
-#define MRF_CONN_SLOTS (MRF_ASKS + 4)
+#define MRF_CONN_SLOTS (MRF_ASKS + 3 + MRF_STAGE_MESSAGES)
 #define MRF_CONN_SLOT_SIZE MRF_PROTO_MAX_REPLY
-#define MRF_CONN_ROOM (MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE + 2 * MRF_PROTO_MAX_REQUEST)
+/* Messages with requests: on the way, and the one that they gather in. */
+#define MRF_CONN_OUTGOING (MRF_STAGE_MESSAGES + 1)
+#define MRF_CONN_ROOM \
+	(MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE + MRF_CONN_OUTGOING * MRF_PROTO_MAX_REQUEST)
 /* Of a line: its receives, and behind them the heads of the frames that are on the way. */
 #define MRF_LINE_ROOM (MRF_LINE_BACKS * MRF_FRAME_MAX_BACK + MRF_CONN_RING * MRF_FRAME_MESSAGE_MAX)
 
@@ -53,7 +56,7 @@ static inline void mrf_conn_lock(const struct mrf_conn *conn)
  */
 int mrf_conn_new_locked(struct mrf_peer *peer, const struct mrf_conn_calls *calls,
 			struct mrf_conn **out);
-/* * Takes the connection down at once, which has no bulk (any more). The peer is IDLE. */
+/* * Takes the connection down at once, which has no pair (any more). The peer is IDLE. */
 void mrf_conn_destroy_locked(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Sets the deadline for the event that the connection waits for, in ms from now. */
@@ -132,7 +135,7 @@ static inline void mrf_conn_kick_locked(struct mrf_peer *peer)
 	mrf_agent_kick(peer->ep->agent, &peer->kick);
 }
 
-/* Behind the slots: the two that requests gather in. */
+/* Behind the slots: the first of those that requests gather in. */
 static inline uint8_t *mrf_conn_outgoing(const struct mrf_conn *conn)
 {
 	return conn->slots + MRF_CONN_SLOTS * MRF_CONN_SLOT_SIZE;

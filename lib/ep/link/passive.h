@@ -55,13 +55,13 @@ struct mrf_passive {
 	unsigned sending;	   /* answers, replies and notes on the way */
 	/* messages in the order of their arrival */
 	struct mrf_waiting waiting[MRF_PASSIVE_SLOTS];
-	unsigned first, last;  /* indices into waiting; both only go up */
-	unsigned asks;	       /* questions among them */
-	unsigned requests;     /* requests among them */
-	uint32_t number;       /* of the request that has to be done next */
-	struct mrf_work *work; /* the first of them, if it has been begun (rx/work.h) */
-	struct mrf_ring *ring; /* for memory of devices (rx/ring.h); NULL: none yet */
-	bool away;	       /* a job is at it, or it waits for another one's: no turns */
+	unsigned first, last;	     /* indices into waiting; both only go up */
+	unsigned asks;		     /* questions among them */
+	unsigned requests;	     /* requests among them */
+	uint32_t number;	     /* of the request that has to be done next */
+	struct mrf_work *work;	     /* the first of them, if it has been begun (rx/work.h) */
+	struct mrf_staging *staging; /* for memory of devices (rx/staging.h); NULL: none yet */
+	bool away;		     /* a job is at it, or it waits for another one's: no turns */
 	/*
 	 * Slots held back until the application has read its completions, and the timer
 	 * to check.

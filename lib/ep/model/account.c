@@ -28,8 +28,6 @@ void mrf_account_rewind_locked(struct mrf_op *op)
 void mrf_account_lost_locked(struct mrf_op *op)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	if (op->type->lost)
-		op->type->lost(op);
 	op->resolved = false;
 	op->empty_known = 0;
 	op->broken.counted = false;
@@ -69,6 +67,16 @@ void mrf_account_close_locked(const struct mrf_op *op)
 	abort();
 }
 
+static void count_far(const struct mrf_far *far, int by)
+{
+	unsigned i;
+
+	for (i = far->head; i != far->tail; i++)
+		far->out[i % MRF_PROTO_STAGES].op->inflight += (uint8_t)by;
+	for (i = far->first; i != far->last; i++)
+		far->in[i % MRF_FAR_IN].op->inflight += (uint8_t)by;
+}
+
 /* Takes what is out on the connection off the accounts, or (by 1) puts it back. */
 static void count_locked(const struct mrf_conn *conn, int by)
 {
@@ -92,6 +100,8 @@ static void count_locked(const struct mrf_conn *conn, int by)
 
 		op->inflight = (uint8_t)(op->inflight + by);
 	}
+	if (conn->far)
+		count_far(conn->far, by);
 }
 
 static bool one_right_locked(const struct mrf_peer *peer, const struct mrf_op *op)

@@ -153,6 +153,7 @@ struct mrf_ep {
 	struct mrf_idmap tickets;  /* of lines: struct mrf_peer.target.ticket -> struct mrf_peer */
 	struct mrf_idmap conns;	   /* id -> struct mrf_conn, for work completions */
 	struct mrf_idmap bulks;	   /* the same, for those of long messages: struct mrf_bulk */
+	struct mrf_idmap fars;	   /* ... and of memory of devices at peers: struct mrf_far */
 	struct mrf_conn *last;	   /* of the last completion, and most likely of the next */
 	/* With FI_MSG (ep/msg/inbox.h); NULL without. */
 	struct mrf_inbox *inbox;
@@ -186,20 +187,20 @@ struct mrf_ep {
  * Only the agent's thread looks at it.
  */
 struct mrf_eps {
-	struct mrf_agent agent;	      /* the mechanism, which knows nothing of the rest */
-	struct mrf_mr_space *space;   /* the domain's */
-	struct mrf_cache *cache;      /* of local buffers */
-	struct mrf_list all;	      /* struct mrf_ep.of_agent */
-	unsigned npassive;	      /* struct mrf_passive made and not destroyed */
-	struct mrf_list rings;	      /* struct mrf_ring.node (rx/ring.h), */
-	unsigned nrings;	      /* how many they are, */
-	struct mrf_timer ring_look;   /* and when to look which ones are not used */
-	struct mrf_list permits;      /* struct mrf_permits.node */
-	struct mrf_list half;	      /* struct mrf_passive.half, the oldest first */
-	struct mrf_list disconnected; /* struct mrf_passive.disconnected */
-	struct mrf_list ready;	      /* struct mrf_passive.ready, in the order of their turns */
-	struct mrf_list works;	      /* struct mrf_work.node (rx/work.h): spare ones, */
-	struct mrf_list orphans;      /* and those that jobs are at whose connections are gone */
+	struct mrf_agent agent;	       /* the mechanism, which knows nothing of the rest */
+	struct mrf_mr_space *space;    /* the domain's */
+	struct mrf_cache *cache;       /* of local buffers */
+	struct mrf_list all;	       /* struct mrf_ep.of_agent */
+	unsigned npassive;	       /* struct mrf_passive made and not destroyed */
+	struct mrf_list stagings;      /* struct mrf_staging.node (rx/staging.h), */
+	unsigned nstagings;	       /* how many they are, */
+	struct mrf_timer staging_look; /* and when to look which ones are not used */
+	struct mrf_list permits;       /* struct mrf_permits.node */
+	struct mrf_list half;	       /* struct mrf_passive.half, the oldest first */
+	struct mrf_list disconnected;  /* struct mrf_passive.disconnected */
+	struct mrf_list ready;	       /* struct mrf_passive.ready, in the order of their turns */
+	struct mrf_list works;	       /* struct mrf_work.node (rx/work.h): spare ones, */
+	struct mrf_list orphans;       /* and those that jobs are at whose connections are gone */
 };
 
 static inline struct mrf_eps *mrf_eps_of(struct mrf_agent *agent)

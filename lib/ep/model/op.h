@@ -50,8 +50,8 @@ struct mrf_op_type {
 	 */
 	int (*post)(struct mrf_peer *peer, struct mrf_op *op);
 	/*
-	 * The next bytes are in memory of a device at the peer: changes op's type, and posts. NULL: there
-	 * can be none.
+	 * The next bytes are in memory of a device at the peer: changes op's type. NULL: there can be
+	 * none.
 	 */
 	int (*staged)(struct mrf_peer *peer, struct mrf_op *op);
 	/*
@@ -59,11 +59,6 @@ struct mrf_op_type {
 	 * preparation.
 	 */
 	void (*again)(struct mrf_ep *ep, struct mrf_op *op);
-	/*
-	 * The connection is lost, and with it what the peer holds for op there, such as bytes in a
-	 * ring. NULL: nothing.
-	 */
-	void (*lost)(struct mrf_op *op);
 	/*
 	 * Everything is done: copies the results to the application's buffers, which may
 	 * have to be read in first; called without ep->lock, once more if it returns -FI_EAGAIN:
@@ -190,8 +185,6 @@ struct mrf_op {
 			/* undelivered or offered: in the peer's list of that name */
 			struct mrf_list await;
 		} send; /* kind SEND */
-		/* READ and WRITE: by way of the peer's ring (tx/rma_op.c); less than 2^32 */
-		uint64_t fetched;
 	};
 	void *context;
 	int nrma;

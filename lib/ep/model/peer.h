@@ -129,8 +129,12 @@ struct mrf_posted {
 /* A request to the peer's agent that has not been replied to: rpc.h. */
 struct mrf_awaited {
 	struct mrf_op *op; /* NULL: it has failed meanwhile */
+	const struct mrf_rpc *rpc;
+	bool carries; /* its bytes go over the pair */
+	bool last;    /* of its message, once that is sent */
 	uint32_t number;
-	uint64_t len;		 /* how many bytes of the operation it covers */
+	uint64_t pos;		 /* of the operation, from where on */
+	uint64_t len;		 /* it covers so many bytes */
 	unsigned at;		 /* its index in the ring */
 	enum mrf_standing stood; /* where it stood when the connection broke */
 };
@@ -160,14 +164,36 @@ struct mrf_bulk {
 	bool lifted[MRF_GRANTS]; /* those in posted that were copied (tx/lift.h) */
 };
 
+/* What was replied to may be on its way still, while others are replied to. */
+#define MRF_FAR_IN (2 * MRF_PROTO_STAGES)
+
+/*
+ * The end of the pair over which the bytes of a peer's device memory go, at the initiator of a
+ * connection for accesses (link/far.h, tx/far_op.h). One request has one SEND.
+ */
+struct mrf_far {
+	struct mrf_vpair *pair;
+	struct mrf_conn *conn;
+	uint64_t out_id, in_id; /* of its SENDs and its receives, in ep->fars */
+	bool connected;
+	enum mrf_wc_status cause;		 /* why it has ended; OK: it has not */
+	struct mrf_vpair_name other;		 /* the target's; qpn 0: not known yet */
+	struct mrf_posted out[MRF_PROTO_STAGES]; /* SENDs that have not completed, */
+	unsigned head, tail;			 /* indices into them; only go up */
+	struct mrf_posted in[MRF_FAR_IN];	 /* and receives, likewise */
+	unsigned first, last;
+};
+
 /*
  * The requests of one connection that have no reply yet, in the order of their numbers. One
- * message is on the way; requests made meanwhile are gathered for the next.
+ * message is on the way, or two if their bytes go over a pair; requests made meanwhile are gathered
+ * for the next.
  */
 struct mrf_window {
 	struct mrf_awaited awaited[MRF_REQUESTS];
 	unsigned first, last; /* indices into awaited; only go up */
 	unsigned sent;	      /* requests before it are on the way, later ones gathered */
+	unsigned messages;    /* on the way */
 	size_t len;	      /* bytes of the gathered requests, */
 	size_t reply_len;     /* and of their replies, at most; a flush counts as all */
 	uint32_t number;      /* of the next request */
@@ -211,9 +237,11 @@ struct mrf_conn {
 	struct mrf_bulk *bulk; /* kind LINE: NULL: none yet, */
 	bool wants_bulk;       /* and it is to be made */
 	unsigned backs;	       /* receives posted for what its target asks for */
+	struct mrf_far *far;   /* kind ACCESS: NULL: none yet, */
+	bool wants_far;	       /* and it is to be made */
 	/*
-	 * answers and replies arrive here; two more hold the requests on the way and the
-	 * gathered ones
+	 * answers and replies arrive here; what is behind them holds the requests on the way
+	 * and the gathered ones
 	 */
 	uint8_t *slots;
 	uint8_t *outgoing; /* where requests are gathered */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Requests that jobs do (loop/job.h), because storage or a device may take any time: the target's
- * half of FI_COMMIT_COMPLETE, copies between the ring of a connection (rx/ring.h) and a region with
+ * half of FI_COMMIT_COMPLETE, copies between staging memory (rx/staging.h) and a region with
  * memory of a device, and atomic operations on such memory.
  *
  * For these a job gets the elements, changes them, and puts them back, one such job of the process
@@ -18,5 +18,4 @@
  * MRF_ATOMIC_WHAT_STAGED. work->job.over is the caller's.
  */
 int mrf_job_serve(struct mrf_work *work, const struct mrf_request *request);
-
 #endif

@@ -4,8 +4,9 @@
 #include "ep/model/atomics.h"
 #include "ep/rx/atomic_serve.h"
 #include "ep/rx/job_serve.h"
+#include "ep/rx/device_parts.h"
 #include "ep/rx/requests.h"
-#include "ep/rx/ring.h"
+#include "ep/rx/staging.h"
 #include "mr/event.h"
 
 /* --- what they are served in ------------------------------------------------------------- */
@@ -22,13 +23,13 @@ static void let_go_of_region(struct mrf_work *work)
 	if (ep && work->counts && !work->err)
 		mrf_mr_event(&ep->domain->space, work->event, &ep->port);
 	mrf_mr_hold_end(&work->hold);
-	for (i = 0; i < work->nfew; i++) {
-		struct mrf_few *few = &work->few[i];
+	for (i = 0; i < work->nparts; i++) {
+		struct mrf_part *part = &work->parts[i];
 
-		if (ep && few->counts && few->done && !few->err)
-			mrf_mr_event(&ep->domain->space, few->event, &ep->port);
-		few->counts = false;
-		mrf_mr_hold_end(&few->hold);
+		if (ep && part->counts && part->done && !part->err)
+			mrf_mr_event(&ep->domain->space, part->event, &ep->port);
+		part->counts = false;
+		mrf_mr_hold_end(&part->hold);
 	}
 }
 
@@ -42,7 +43,7 @@ static void go_on(struct mrf_passive *passive)
 static void work_free(struct mrf_work *work)
 {
 	mrf_list_del(&work->node);
-	mrf_ring_put(work->ring);
+	mrf_staging_put(work->staging);
 	free(work);
 }
 
@@ -76,8 +77,8 @@ static struct mrf_work *work_get(struct mrf_passive *passive, unsigned slot, siz
 	work->at = work->used = work->meant = 0;
 	work->begun = work->flushed = work->running = false;
 	mrf_list_init(&work->behind);
-	work->ring = NULL;
-	work->nfew = work->told = 0;
+	work->staging = NULL;
+	work->nparts = work->told = 0;
 	work->job.over = job_over;
 	atomic_init(&work->gone, false);
 	return work;
@@ -129,7 +130,7 @@ static bool fits(struct mrf_work *work, const struct mrf_request *request)
 {
 	bool first = !work->meant;
 
-	work->meant += MRF_PROTO_REPLY_HEAD + mrf_min(request->len, MRF_PROTO_MAX_REPLY);
+	work->meant += mrf_work_reply(request);
 	return first || work->meant <= MRF_PROTO_MAX_REPLY;
 }
 
@@ -139,7 +140,7 @@ static int begin_request(struct mrf_work *work, const struct mrf_request *reques
 		return -FI_EINVAL;
 	work->reply = (struct mrf_reply){ .number = request->number, .body = mrf_work_body(work) };
 	work->begun = true;
-	work->counts = work->stored = false;
+	work->counts = work->stored = work->names = false;
 	work->results = NULL;
 	return 0;
 }
@@ -175,7 +176,7 @@ static int in_order(struct mrf_work *work, const struct mrf_request *request)
 		return -FI_EINVAL;
 	if (behind) {
 		work->reply.status = MRF_REPLY_NOT_NEXT;
-		return 0;
+		return mrf_parts_skip(work, request);
 	}
 	ret = carry_out(work, request);
 	passive->number +=

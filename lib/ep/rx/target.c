@@ -28,8 +28,8 @@
 #include "ep/link/greet.h"
 #include "ep/msg/lines.h"
 #include "ep/rx/ends.h"
-#include "ep/rx/ring.h"
 #include "ep/rx/requests.h"
+#include "ep/rx/staging.h"
 #include "ep/rx/target.h"
 #include "ep/rx/target_serve.h"
 #include "mr/demand/backs.h"
@@ -69,8 +69,8 @@ static void passive_destroy(struct mrf_passive *passive)
 	mrf_list_del(&passive->node);
 	mrf_requests_leave(passive);
 	mrf_passive_leave(passive);
+	mrf_staging_leave(passive);
 	close_passive(passive);
-	mrf_ring_leave(passive);
 	mrf_mr_lease_end(&passive->lease);
 	mrf_agent_disown(passive->ep->agent, &passive->owner, places_of(passive));
 	mrf_eps_of(passive->ep->agent)->npassive--;

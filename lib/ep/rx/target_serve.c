@@ -15,13 +15,14 @@
  * which go the other way, have receives of their own at the peer. Events of regions are
  * counted, not queued, and never wait for that reason alone.
  */
+#include <sched.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/log.h"
 #include "contract/limits.h"
 #include "ep/rx/requests.h"
-#include "ep/rx/ring.h"
+#include "ep/rx/staging.h"
 #include "ep/rx/target_serve.h"
 #include "mr/demand/gone.h"
 
@@ -58,15 +59,10 @@ static void fill_answer(const struct mrf_ask *ask, const struct mrf_mr_view *vie
 		};
 }
 
-/* The peer reaches the region by way of its ring. */
-static void show_ring(struct mrf_passive *passive, struct mrf_mr_view *view)
+/* The peer reaches the region by way of staging memory. */
+static void have_staging(struct mrf_passive *passive, struct mrf_mr_view *view)
 {
-	uint32_t rkey = mrf_ring_rkey(passive);
-	unsigned i;
-
-	for (i = 0; i < view->nseg; i++)
-		view->seg[i].rkey = rkey;
-	if (rkey)
+	if (mrf_staging_has(passive))
 		return;
 	view->status = MRF_MR_NO_ROOM;
 	view->complete = false;
@@ -89,7 +85,7 @@ static void find_answer(struct mrf_passive *passive, const struct mrf_ask *ask,
 		mrf_mr_lease_end(&passive->lease);
 	mrf_mr_reach(space, &question, &passive->lease, &view);
 	if (view.staged)
-		show_ring(passive, &view);
+		have_staging(passive, &view);
 	mrf_debug(FI_LOG_EP_DATA, "a peer asks for key 0x%llx, 0x%llx + %llu: answers status %d",
 		  (unsigned long long)ask->key, (unsigned long long)ask->addr,
 		  (unsigned long long)ask->len, (int)view.status);
@@ -252,17 +248,32 @@ static void hang_up(struct mrf_passive *passive, size_t len, int ret)
 	mrf_passive_disconnect(passive);
 }
 
+/*
+ * What is to go to the peer, unless it has its turn again soon. If a job has begun, its thread goes
+ * first where processors are few: a device copies meanwhile.
+ */
+static int push(struct mrf_passive *passive)
+{
+	if (!passive->staging || !mrf_list_empty(&passive->ready))
+		return 0;
+	if (passive->away)
+		sched_yield();
+	return mrf_staging_push(passive);
+}
+
 /* False: the message is not done yet, and others that have come in have their turns first. */
 static bool serve_next(struct mrf_passive *passive)
 {
 	const struct mrf_waiting *next = &passive->waiting[passive->first % MRF_PASSIVE_SLOTS];
-	int ret = serve_message(passive, next->slot, next->len);
+	int ret = serve_message(passive, next->slot, next->len), pushed = 0;
 
 	passive->first += ret != -FI_EAGAIN;
-	if (ret && ret != -FI_EAGAIN)
-		hang_up(passive, next->len, ret);
-	else
+	if (!ret || ret == -FI_EAGAIN) {
 		mrf_passive_take_place(passive);
+		pushed = push(passive);
+	}
+	if (pushed || (ret && ret != -FI_EAGAIN))
+		hang_up(passive, next->len, pushed ? pushed : ret);
 	return ret != -FI_EAGAIN;
 }
 
@@ -387,6 +398,13 @@ void mrf_passive_message(struct mrf_owner *owner, unsigned slot, const struct mr
 	struct mrf_passive *passive = mrf_passive_of(owner);
 	int ret;
 
+	if (slot == MRF_STAGING_IN || slot == MRF_STAGING_OUT) {
+		if (wc->status == MRF_WC_OK)
+			mrf_staging_completed(passive, slot, wc);
+		else if (passive->state != MRF_PASSIVE_DISCONNECTED)
+			mrf_passive_disconnect(passive);
+		return;
+	}
 	if (wc->status != MRF_WC_OK) {
 		/* The initiator deals with a broken connection: it disconnects and dials again. */
 		mrf_passive_broken(passive);

@@ -19,16 +19,17 @@
 enum mrf_serve {
 	MRF_SERVE_LATER = 1, /* call again when it is the connection's turn again */
 	MRF_SERVE_JOB,	     /* work->job has been started: call again when it is over */
-	MRF_SERVE_BEHIND     /* it is in another work's list behind: call again when that is over */
+	MRF_SERVE_BEHIND     /* it waits for another work's job, or for bytes: call again then */
 };
 
-/* A request of type BYTES. Those that stand together in a message are one job. */
-struct mrf_few {
+/* A copy that requests of type BYTES or STAGE ask for. Those that stand together are one job. */
+struct mrf_part {
 	struct mrf_mr_hold hold;
 	uint8_t *host; /* where the job goes on */
 	bool put;
-	bool done;   /* unless err is set */
-	bool counts; /* as that of struct mrf_work, likewise event */
+	bool done;	   /* unless err is set */
+	unsigned requests; /* so many, about adjacent bytes, have not been told of it */
+	bool counts;	   /* as that of struct mrf_work, likewise event */
 	uint32_t event;
 	int err;
 };
@@ -51,22 +52,20 @@ struct mrf_work {
 	atomic_bool gone;	/* nobody waits for it any more */
 	bool flushed;		/* err is the result of a job for the request */
 	struct mrf_mr_hold hold;
-	int err; /* of the job: FI_E* */
-	/* of a STAGE request: held while a job is at it; where the job goes on; is it PUT? */
-	struct mrf_ring *ring;
-	uint8_t *host;
-	bool put;
-	uint32_t event; /* number of the region */
-	bool counts;	/* unless err is set, it is a write that the region counts */
+	int err;		     /* of the job: FI_E* */
+	struct mrf_staging *staging; /* held while a job is at it */
+	bool names;		     /* a STAGE request that names a pair, and does nothing else */
+	uint32_t event;		     /* number of the region */
+	bool counts;		     /* unless err is set, it is a write that the region counts */
 	/* of an ATOMIC request about memory of a device, for its job */
 	uint32_t what;
 	uint64_t bytes;
 	uint8_t *results; /* in replies; NULL: none come back */
 	bool stored;
 	uint8_t body[MRF_PROTO_REQUEST_BODY];
-	/* BYTES requests: those that a job has done or is at, from the one at `at` on; told: of these */
-	struct mrf_few few[MRF_REQUESTS];
-	unsigned nfew, told;
+	/* that a job has done or is at, from the one on whose turn it is; told: of these */
+	struct mrf_part parts[MRF_REQUESTS];
+	unsigned nparts, told;
 	/* A body may be written before its length is known. */
 	uint8_t replies[2 * MRF_PROTO_MAX_REPLY];
 };
@@ -75,6 +74,14 @@ struct mrf_work {
 static inline uint8_t *mrf_work_body(struct mrf_work *work)
 {
 	return work->replies + work->used + MRF_PROTO_REPLY_HEAD;
+}
+
+/* How long the reply to a request may be. The bytes of STAGE go another way. */
+static inline size_t mrf_work_reply(const struct mrf_request *request)
+{
+	if (mrf_request_kind(request->type) == MRF_REQUEST_STAGE)
+		return MRF_PROTO_REPLY_HEAD + MRF_PROTO_PAIR_NAME;
+	return MRF_PROTO_REPLY_HEAD + mrf_min(request->len, MRF_PROTO_MAX_REPLY);
 }
 
 #endif

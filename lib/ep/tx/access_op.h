@@ -2,7 +2,7 @@
 /*
  * Reads and writes as operations. Where the peer has memory of a device, which no RDMA reaches, an
  * operation has another type from then on: the peer's agent has its bytes in a request, or in the reply
- * (few_op.h), or they go by way of a ring (ring_op.h).
+ * (few_op.h), or they go over a pair (far_op.h).
  */
 #ifndef MRF_EP_TX_ACCESS_OP_H
 #define MRF_EP_TX_ACCESS_OP_H

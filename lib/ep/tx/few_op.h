@@ -2,7 +2,7 @@
 /*
  * Reads and writes of few bytes of a peer's device memory: the bytes go in the request to its agent, or
  * in the reply. So they take no more round trips than others, and many go together (tx/rpc.h).
- * Longer ones: ring_op.h. ep->lock is held.
+ * Longer ones: far_op.h. ep->lock is held.
  */
 #ifndef MRF_EP_TX_FEW_OP_H
 #define MRF_EP_TX_FEW_OP_H

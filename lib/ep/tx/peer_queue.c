@@ -3,11 +3,13 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "ep/link/bulk.h"
+#include "ep/link/far.h"
 #include "ep/link/conn.h"
 #include "ep/model/account.h"
 #include "ep/resolve/ask.h"
 #include "ep/resolve/resolve.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/far_op.h"
 #include "ep/msg/arrive.h"
 #include "ep/msg/reverse.h"
 #include "ep/tx/access_op.h"
@@ -16,6 +18,7 @@
 #include "ep/tx/offer_op.h"
 #include "ep/tx/order.h"
 #include "ep/tx/outlet.h"
+#include "ep/tx/pairs.h"
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/settle.h"
@@ -37,7 +40,8 @@ void mrf_peer_wait_locked(struct mrf_peer *peer)
 static bool is_full_locked(const struct mrf_peer *peer, int ret)
 {
 	return ret == -FI_EAGAIN &&
-	       (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn));
+	       (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn) ||
+		!mrf_far_is_idle(peer->conn));
 }
 
 void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
@@ -124,6 +128,7 @@ static bool lets_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	switch (peer->kind) {
 	case MRF_CONN_ACCESS:
+		return mrf_far_lets_locked(peer, op);
 	case MRF_CONN_KINDS:
 		break;
 	case MRF_CONN_LINE:
@@ -163,8 +168,8 @@ static int post_op_locked(struct mrf_peer *peer, struct mrf_op *op)
 			mrf_peer_wait_locked(peer);
 		return -FI_EAGAIN;
 	}
-	/* The operation stays in the queue until its replies have come. */
-	if (mrf_likely(!op->awaiting))
+	/* The operation stays in the queue until its replies, and their bytes, have come. */
+	if (mrf_likely(!mrf_rpc_waits(op)))
 		mrf_op_leave_locked(op);
 	return 0;
 }
@@ -255,7 +260,7 @@ static struct mrf_list *next_of_locked(struct mrf_peer *peer)
 	mrf_list_each (node, &peer->queue) {
 		const struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
 
-		if (!op->awaiting || !mrf_account_posted(op))
+		if (!mrf_rpc_waits(op) || !mrf_account_posted(op))
 			return node;
 	}
 	return NULL;
@@ -320,7 +325,7 @@ static void advance_one_locked(struct mrf_peer *peer)
 			 mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->offered) &&
 			 mrf_list_empty(&peer->chores.list) && !peer->chores.unprepared &&
 			 !peer->lifted && mrf_bulk_is_idle(peer->conn) &&
-			 !mrf_conn_in_flight_locked(peer->conn)))
+			 mrf_far_is_idle(peer->conn) && !mrf_conn_in_flight_locked(peer->conn)))
 		mrf_conn_kick_locked(peer);
 }
 
@@ -405,26 +410,22 @@ static void feed_locked(struct mrf_ep *ep)
 		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, starved));
 }
 
-/* Is it a part of a long message? */
-static bool is_bulk_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
+/* Does it belong to a pair? */
+static bool is_of_pair_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 {
-	struct mrf_bulk *bulk = mrf_idmap_find(&ep->bulks, wc->wr_id);
-	struct mrf_peer *peer = bulk ? bulk->conn->peer : NULL;
+	struct mrf_peer *peer = mrf_pairs_completed_locked(ep, wc);
 
 	mrf_lock_held(&ep->lock);
-	if (!bulk)
-		return false;
-	mrf_offer_completed_locked(bulk, wc);
 	/* A fence may have waited for it. */
-	if (!mrf_list_empty(&peer->queue))
+	if (peer && !mrf_list_empty(&peer->queue))
 		mrf_peer_advance_locked(peer);
-	return true;
+	return peer;
 }
 
 static void completed_locked(struct mrf_ep *ep, const struct mrf_wc *wc)
 {
 	if (mrf_unlikely(!ep->last || ep->last->owner.id != wc->wr_id)) {
-		if (mrf_unlikely(ep->bulks.count) && is_bulk_locked(ep, wc))
+		if (mrf_unlikely(ep->bulks.count || ep->fars.count) && is_of_pair_locked(ep, wc))
 			return;
 		ep->last = mrf_idmap_find(&ep->conns, wc->wr_id);
 		/*

@@ -19,6 +19,7 @@ void mrf_peers_init(struct mrf_ep *ep)
 	mrf_list_init(&ep->woken);
 	mrf_idmap_init(&ep->conns);
 	mrf_idmap_init(&ep->bulks);
+	mrf_idmap_init(&ep->fars);
 	mrf_idmap_init(&ep->tickets);
 }
 
@@ -28,6 +29,7 @@ void mrf_peers_fini(struct mrf_ep *ep)
 
 	mrf_idmap_fini(&ep->conns);
 	mrf_idmap_fini(&ep->bulks);
+	mrf_idmap_fini(&ep->fars);
 	mrf_idmap_fini(&ep->tickets);
 	for (kind = 0; kind < MRF_CONN_KINDS; kind++)
 		free(ep->peers[kind].of);

@@ -57,12 +57,26 @@ bool mrf_rpc_lets_locked(const struct mrf_conn *conn, const struct mrf_op *op)
 	return op->type->rpc && !window->stopped && !window_is_full_locked(window);
 }
 
-bool mrf_rpc_room_locked(const struct mrf_conn *conn)
+static unsigned count_of_locked(const struct mrf_window *window, unsigned from, unsigned upto,
+				const struct mrf_rpc *rpc)
 {
-	const struct mrf_window *window = &conn->window;
+	unsigned n = 0;
 
+	for (; from != upto; from++)
+		n += window->awaited[from % MRF_REQUESTS].rpc == rpc;
+	return n;
+}
+
+unsigned mrf_rpc_sent_locked(const struct mrf_conn *conn, const struct mrf_rpc *rpc)
+{
 	mrf_lock_held(&conn->peer->ep->lock);
-	return !window->len && !window->stopped && !window_is_full_locked(window);
+	return count_of_locked(&conn->window, conn->window.first, conn->window.sent, rpc);
+}
+
+unsigned mrf_rpc_gathered_locked(const struct mrf_conn *conn, const struct mrf_rpc *rpc)
+{
+	mrf_lock_held(&conn->peer->ep->lock);
+	return count_of_locked(&conn->window, conn->window.sent, conn->window.last, rpc);
 }
 
 /* Forgets the requests that have gathered and were not sent. */
@@ -88,19 +102,26 @@ static void disperse_locked(struct mrf_peer *peer)
  */
 static struct mrf_op *take_first_locked(struct mrf_window *window)
 {
-	struct mrf_op *op = awaited_at_locked(window, window->first++)->op;
+	struct mrf_awaited *first = awaited_at_locked(window, window->first++);
 
-	if (op)
-		op->awaiting--;
-	return op;
+	window->messages -= first->last;
+	if (first->op)
+		first->op->awaiting--;
+	return first->op;
 }
 
 /* --- posting ---------------------------------------------------------------------------- */
 
+/* Requests of one message whose bytes go over the pair: those of the next ones arrive meanwhile. */
+#define STAGES (MRF_PROTO_STAGES / MRF_STAGE_MESSAGES)
+#define STAGE_ROOM (MRF_PROTO_MAX_REPLY / STAGES)
+
+_Static_assert(STAGE_ROOM >= MRF_PROTO_REPLY_HEAD + MRF_PROTO_PAIR_NAME, "the replies fit");
+
 /*
  * How much of a message with replies it takes up. A flush, which takes as long as the storage
- * does, takes up all, and so does what a device copies: they go alone, so that the target's
- * agent can serve others before the next one.
+ * does, takes up all: it goes alone, so that the target's agent can serve others before the
+ * next one.
  */
 static size_t reply_room(const struct mrf_request *request)
 {
@@ -108,12 +129,20 @@ static size_t reply_room(const struct mrf_request *request)
 	case MRF_REQUEST_ATOMIC:
 	case MRF_REQUEST_BYTES:
 		return MRF_PROTO_REPLY_HEAD + request->len;
-	case MRF_REQUEST_FLUSH:
 	case MRF_REQUEST_STAGE:
+		return STAGE_ROOM;
+	case MRF_REQUEST_FLUSH:
 	case MRF_NO_REQUEST:
 		break;
 	}
 	return MRF_PROTO_MAX_REPLY;
+}
+
+/* May its reply go into a message with others? */
+static bool shares_message(const struct mrf_request *request)
+{
+	return mrf_request_kind(request->type) == MRF_REQUEST_STAGE ||
+	       request->len <= MRF_PROTO_REPLY_BODY;
 }
 
 int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -123,26 +152,30 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_request request = { .type = op->type->rpc->type,
 				       .number = window->number,
 				       .body = body };
-	uint64_t *from = op->type->rpc->from ? op->type->rpc->from(op) : &op->pos;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (!mrf_resolve_request_locked(op, *from, &request))
+	if (!mrf_resolve_request_locked(op, op->pos, &request))
 		return -FI_ENOKEY;
 	request.len = op->type->rpc->fill(op, request.len, &request, body);
 	/* It and its reply are to go into the messages of those that have gathered. */
 	if (window->len &&
 	    (window->len + MRF_PROTO_REQUEST_HEAD + request.body_len > MRF_PROTO_MAX_REQUEST ||
-	     request.len > MRF_PROTO_REPLY_BODY ||
+	     !shares_message(&request) ||
 	     window->reply_len + reply_room(&request) > MRF_PROTO_MAX_REPLY))
 		return -FI_EAGAIN;
 	window->len += mrf_request_encode(&request, peer->conn->outgoing + window->len);
 	window->reply_len += reply_room(&request);
-	*awaited_at_locked(window, window->last++) = (struct mrf_awaited){
-		.op = op, .number = request.number, .len = request.len, .stood = MRF_AHEAD
-	};
+	*awaited_at_locked(window, window->last++) =
+		(struct mrf_awaited){ .op = op,
+				      .rpc = op->type->rpc,
+				      .carries = op->type->rpc->carry && !request.body_len,
+				      .number = request.number,
+				      .pos = op->pos,
+				      .len = request.len,
+				      .stood = MRF_AHEAD };
 	window->number++;
 	op->awaiting++;
-	*from += request.len;
+	op->pos += request.len;
 	return 0;
 }
 
@@ -165,40 +198,102 @@ static void not_taken_locked(struct mrf_peer *peer, int ret)
 static void was_sent_locked(struct mrf_conn *conn)
 {
 	struct mrf_window *window = &conn->window;
-	uint8_t *first = mrf_conn_outgoing(conn);
 
 	for (; window->sent != window->last; window->sent++)
 		awaited_at_locked(window, window->sent)->at = conn->tail - 1;
+	awaited_at_locked(window, window->last - 1)->last = true;
+	window->messages++;
 	window->len = window->reply_len = 0;
-	/* Takes the other of the two messages: this one is on its way, and may be sent again. */
-	conn->outgoing = conn->outgoing == first ? first + MRF_PROTO_MAX_REQUEST : first;
+	/* The next one has another place: this one is on its way, and may be sent again. */
+	conn->outgoing += MRF_PROTO_MAX_REQUEST;
+	if (conn->outgoing == mrf_conn_outgoing(conn) + MRF_CONN_OUTGOING * MRF_PROTO_MAX_REQUEST)
+		conn->outgoing = mrf_conn_outgoing(conn);
 	mrf_conn_probe_locked(conn);
+}
+
+/* Has any that has gathered bytes that go over the pair? */
+static bool carries_locked(struct mrf_window *window)
+{
+	unsigned i;
+
+	for (i = window->sent; i != window->last; i++) {
+		if (awaited_at_locked(window, i)->carries)
+			return true;
+	}
+	return false;
+}
+
+/* May what has gathered go, in view of what is on the way? */
+static bool may_go_locked(struct mrf_window *window)
+{
+	return window->len && (!window->messages || (window->messages < MRF_STAGE_MESSAGES &&
+						     !window->stopped && carries_locked(window)));
+}
+
+/* Room for the message, and for the bytes that its requests carry. */
+static bool has_room_locked(const struct mrf_conn *conn)
+{
+	unsigned n = conn->window.last - conn->window.sent;
+
+	mrf_lock_held(&conn->peer->ep->lock);
+	return mrf_conn_room_locked(conn) && conn->peer->ep->scq_used + n < MRF_EP_SCQ;
+}
+
+/* The bytes of the gathered requests. An operation may have failed meanwhile. */
+static int carry_all_locked(struct mrf_conn *conn)
+{
+	struct mrf_window *window = &conn->window;
+	unsigned i;
+	int ret = 0;
+
+	for (i = window->sent; !ret && i != window->last; i++) {
+		const struct mrf_awaited *awaited = awaited_at_locked(window, i);
+
+		if (awaited->carries)
+			ret = awaited->op ? awaited->rpc->carry(conn, awaited) : -FI_ECANCELED;
+	}
+	return ret;
+}
+
+static int send_gathered_locked(struct mrf_conn *conn)
+{
+	struct mrf_sge sge = { .addr = (uintptr_t)conn->outgoing,
+			       .len = (uint32_t)conn->window.len,
+			       .lkey = conn->slots_mr.lkey };
+	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .nsge = 1, .sge = &sge };
+
+	mrf_lock_held(&conn->peer->ep->lock);
+	return mrf_conn_send_locked(conn, &wr);
 }
 
 bool mrf_rpc_flush_locked(struct mrf_peer *peer)
 {
 	struct mrf_conn *conn = peer->conn;
-	struct mrf_sge sge = { .addr = (uintptr_t)conn->outgoing,
-			       .len = (uint32_t)conn->window.len,
-			       .lkey = conn->slots_mr.lkey };
-	struct mrf_vwr wr = { .op = MRF_VWR_SEND, .nsge = 1, .sge = &sge };
+	bool carries = carries_locked(&conn->window);
 	int ret;
 
 	mrf_lock_held(&peer->ep->lock);
-	if (peer->state != MRF_PEER_READY || !sge.len || conn->window.first != conn->window.sent)
+	if (peer->state != MRF_PEER_READY || !may_go_locked(&conn->window))
 		return true;
-	if (!mrf_conn_room_locked(conn)) {
+	if (!has_room_locked(conn)) {
 		mrf_conn_await_room_locked(peer);
 		return true;
 	}
-	ret = mrf_conn_send_locked(conn, &wr);
+	if (carries && carry_all_locked(conn)) {
+		mrf_conn_break_locked(peer);
+		return true;
+	}
+	ret = send_gathered_locked(conn);
 	if (!ret)
 		was_sent_locked(conn);
+	else if (carries)
+		mrf_conn_break_locked(peer);
 	else if (ret == -FI_EAGAIN && conn->head != conn->tail)
 		mrf_conn_await_room_locked(peer);
 	else
 		not_taken_locked(peer, ret);
-	return conn->window.first != conn->window.last;
+	/* More may go at once. */
+	return conn->window.first != conn->window.last && !(carries && !ret);
 }
 
 /* --- the connection is lost --------------------------------------------------------------- */
@@ -232,11 +327,17 @@ static void lost_request_locked(struct mrf_op *op, enum mrf_wc_status cause,
 		mrf_settle_again_locked(op);
 }
 
+enum mrf_wc_status mrf_rpc_cause(const struct mrf_conn *conn)
+{
+	if (conn->cause != MRF_WC_OK)
+		return conn->cause;
+	return conn->far && conn->far->cause != MRF_WC_OK ? conn->far->cause : MRF_WC_FLUSHED;
+}
+
 void mrf_rpc_lost_locked(struct mrf_conn *conn)
 {
 	struct mrf_window *window = &conn->window;
-	/* The peer may have gone without anything in flight. */
-	enum mrf_wc_status cause = conn->cause ? conn->cause : MRF_WC_FLUSHED;
+	enum mrf_wc_status cause = mrf_rpc_cause(conn);
 
 	mrf_lock_held(&conn->peer->ep->lock);
 	disperse_locked(conn->peer);
@@ -270,7 +371,7 @@ static void fail_locked(struct mrf_op *op, const struct mrf_reply *reply)
 
 static void conclude_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_reply *reply)
 {
-	if (!op->type->rpc->from)
+	if (!op->type->rpc->comes)
 		op->acked += reply->done;
 	switch (reply->status) {
 	case MRF_REPLY_DONE:

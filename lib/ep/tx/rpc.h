@@ -6,7 +6,8 @@
  *
  * One message is on the way per connection. Requests made meanwhile are gathered and go
  * out as the next message when all replies have arrived: many requests, one message, one
- * wake-up of the peer. Each request has a number: the peer carries them out in this order,
+ * wake-up of the peer. Where their bytes go over a pair, two are, of few requests each, so that
+ * those of the second arrive while the peer is at the first. Each request has a number: the peer carries them out in this order,
  * and none behind one that it could not finish (docs/WIRE.md). Requests that were not
  * carried out are sent again. While a reply is awaited, the operation keeps its place in
  * its peer's queue, and nothing is posted that the peer's kernel may refuse. So the
@@ -38,14 +39,21 @@ struct mrf_rpc {
 	 */
 	bool (*take)(struct mrf_op *op, const struct mrf_reply *reply);
 	/*
-	 * The request is about bytes from here on, and what a reply says of them is not yet all:
-	 * they are read then. NULL: from op->pos on, and op->acked goes on with the reply.
+	 * The request's bytes go over a pair: posts them, just before the request is sent. (One that has
+	 * a body has none.) An error: the pair cannot go on. NULL: there are none.
 	 */
-	uint64_t *(*from)(struct mrf_op *op);
+	int (*carry)(struct mrf_conn *conn, const struct mrf_awaited *awaited);
+	bool comes;   /* so the bytes come, and op->acked goes on with them: not with the reply */
 	bool repeats; /* may be done twice: sent again when the connection is lost (mrf_rpc_again) */
 	/* Explains status FAILED, with this FI_E*. NULL: a general sentence is used. */
 	void (*explain)(const struct mrf_op *op, int err, struct mrf_why *why);
 };
+
+/* It stays in its peer's queue, although all of it is posted: what it waits for may fail. */
+static inline bool mrf_rpc_waits(const struct mrf_op *op)
+{
+	return op->awaiting || (op->inflight && op->type->rpc && op->type->rpc->carry);
+}
 
 /* Does op go by way of requests that may be done twice? */
 static inline bool mrf_rpc_repeats(const struct mrf_op *op)
@@ -84,8 +92,9 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op);
  * operation may be first in the queue now.
  */
 bool mrf_rpc_flush_locked(struct mrf_peer *peer);
-/* May a request that needs a message of its own be made now? */
-bool mrf_rpc_room_locked(const struct mrf_conn *conn);
+/* How many requests of this type have been sent and have no reply, or wait to be sent. */
+unsigned mrf_rpc_sent_locked(const struct mrf_conn *conn, const struct mrf_rpc *rpc);
+unsigned mrf_rpc_gathered_locked(const struct mrf_conn *conn, const struct mrf_rpc *rpc);
 /* The work request at this index of the ring, perhaps a message with requests, has failed. */
 void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_standing stood);
 /*
@@ -94,6 +103,11 @@ void mrf_rpc_unsent_locked(struct mrf_conn *conn, unsigned at, enum mrf_standing
  * the requests.
  */
 int mrf_rpc_replied_locked(struct mrf_peer *peer, const uint8_t *msg, size_t len);
+/*
+ * What broke the connection, or the pair beside it; FLUSHED: the peer has gone without anything in
+ * flight.
+ */
+enum mrf_wc_status mrf_rpc_cause(const struct mrf_conn *conn);
 /*
  * The connection is about to be taken down: decides what becomes of requests without a
  * reply.

@@ -23,11 +23,13 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "ep/link/bulk.h"
+#include "ep/link/far.h"
 #include "ep/msg/arrive.h"
 #include "ep/resolve/ask.h"
 #include "ep/tx/delivery.h"
 #include "ep/tx/dial.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/far_op.h"
 #include "ep/tx/lift.h"
 #include "ep/tx/offer_op.h"
 #include "ep/tx/order.h"
@@ -61,7 +63,7 @@ static void unanswered_locked(struct mrf_conn *conn)
 
 static bool awaits_locked(const struct mrf_conn *conn)
 {
-	return mrf_rpc_awaited_locked(conn) || conn->peer->known.asks ||
+	return mrf_rpc_awaited_locked(conn) || conn->peer->known.asks || !mrf_far_is_idle(conn) ||
 	       (conn->peer->kind == MRF_CONN_LINE && mrf_outlet_waits_locked(conn->peer));
 }
 
@@ -131,7 +133,8 @@ static void take_down_locked(struct mrf_peer *peer)
 	bool denied = mrf_conn_end_denied_locked(conn);
 
 	/* Something was wrong with it, but nothing has put its queue pair into error. */
-	if (peer->kind == MRF_CONN_LINE && conn->cause == MRF_WC_OK)
+	if ((peer->kind == MRF_CONN_LINE && conn->cause == MRF_WC_OK) ||
+	    (conn->far && conn->far->cause != MRF_WC_OK))
 		mrf_conn_gone_locked(conn);
 	if (conn->tail != conn->head) {
 		/* The connection has a deadline by which to come back. */
@@ -144,9 +147,11 @@ static void take_down_locked(struct mrf_peer *peer)
 	}
 	mrf_rpc_lost_locked(conn);
 	mrf_bulk_shut_locked(conn);
+	mrf_far_shut_locked(conn);
 	/* What has completed was done. */
 	mrf_peer_progress_locked(peer->ep);
 	mrf_offer_lost_locked(conn);
+	mrf_far_lost_locked(conn);
 	mrf_rewind_queue_locked(peer);
 	if (peer->kind == MRF_CONN_LINE) {
 		/* The last note may be behind what has come over other lines. */
@@ -177,13 +182,16 @@ void mrf_service_conn_locked(struct mrf_peer *peer)
 		take_down_locked(peer);
 	if (peer->state == MRF_PEER_READY && peer->kind == MRF_CONN_LINE)
 		mrf_offer_serve_locked(peer);
+	if (peer->state == MRF_PEER_READY && peer->kind == MRF_CONN_ACCESS)
+		mrf_far_serve_locked(peer);
 	if (peer->gone && !mrf_peer_has_work(peer) && mrf_list_empty(&peer->queue) &&
 	    mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->chores.list) &&
 	    !peer->chores.busy && !peer->chores.unprepared && !peer->lifted &&
-	    (!peer->conn ||
-	     (peer->conn->head == peer->conn->tail && mrf_bulk_is_idle(peer->conn)))) {
+	    (!peer->conn || (peer->conn->head == peer->conn->tail && mrf_bulk_is_idle(peer->conn) &&
+			     mrf_far_is_idle(peer->conn)))) {
 		if (peer->conn) {
 			mrf_bulk_end_locked(peer->conn);
+			mrf_far_end_locked(peer->conn);
 			mrf_conn_destroy_locked(peer->conn);
 		}
 		mrf_lift_free_locked(peer);
@@ -461,9 +469,11 @@ bool mrf_service_abandon_locked(struct mrf_peer *peer)
 		return false;
 	mrf_delivery_abandon_locked(peer);
 	mrf_offer_abandon_locked(peer);
+	mrf_far_abandon_locked(peer);
 	if (peer->conn) {
 		collect_ring_locked(peer, peer->conn);
 		mrf_bulk_end_locked(peer->conn);
+		mrf_far_end_locked(peer->conn);
 		/* The device must have let go of the buffers before they are given back. */
 		mrf_conn_destroy_locked(peer->conn);
 	}

@@ -109,6 +109,15 @@ START_TEST(far_device_bytes_are_written_and_read)
 }
 END_TEST
 
+/* The first request's bytes are there. */
+static bool first_have_come(void)
+{
+	static uint8_t seen[MRF_PROTO_STAGE];
+
+	fake_copy(seen, mem, sizeof(seen));
+	return !memcmp(seen, want, sizeof(seen));
+}
+
 /* What has come is read while the peer's device is at what comes next. */
 START_TEST(far_device_is_read_while_more_is_copied)
 {
@@ -117,7 +126,7 @@ START_TEST(far_device_is_read_while_more_is_copied)
 	memset(mem, 0, LEN);
 	hold(2);
 	ck_assert_int_eq(read_far(0, LEN), 0);
-	want_soon(is_inside() && !memcmp(mem, want, MRF_PROTO_STAGE));
+	want_soon(is_inside() && first_have_come());
 	let_go();
 	want_ok(&p.a, &p);
 	ck_assert(!memcmp(mem, want, LEN));

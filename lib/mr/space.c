@@ -45,7 +45,8 @@ static int init_kind(struct mrf_mr_space *space)
 /* -FI_ENOMEM: there is none of it. */
 static int init_memory(struct mrf_mr_space *space)
 {
-	int ret = mrf_ledger_open(&space->ledger, mrf_vdev_name(space->vdev));
+	const char *device = space->vdev ? mrf_vdev_name(space->vdev) : "";
+	int ret = mrf_ledger_open(&space->ledger, device);
 
 	if (ret)
 		return ret;

@@ -94,6 +94,7 @@ unit_programs += \
 	tests/unit/t_msg_device_ends \
 	tests/unit/t_msg_device_faults \
 	tests/unit/t_far_device \
+	tests/unit/t_far_pair \
 	tests/unit/t_account \
 	tests/unit/t_staging \
 	tests/unit/t_thread \
@@ -258,6 +259,11 @@ tests_unit_t_far_device_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
 tests_unit_t_far_device_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=clock_gettime \
 	-Wl,--wrap=mrf_mr_hold_end
 EXTRA_tests_unit_t_far_device_DEPENDENCIES = $(runtime_stand_ins)
+tests_unit_t_far_pair_SOURCES = tests/unit/t_far_pair.c $(far_fixture) $(EP_FIXTURE) $(runtime_rig)
+tests_unit_t_far_pair_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)
+tests_unit_t_far_pair_LDADD = $(UNIT_LDADD) $(NL_LIBS) -ldl
+tests_unit_t_far_pair_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_mr_device_copy,--wrap=mrf_vpair_send
+EXTRA_tests_unit_t_far_pair_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_staging_SOURCES = tests/unit/t_staging.c $(held_copy) tests/unit/raw.h \
 	$(EP_FIXTURE) $(runtime_rig)
 tests_unit_t_staging_CPPFLAGS = $(AM_CPPFLAGS) $(runtime_rig_flags)

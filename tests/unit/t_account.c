@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An operation ends once, when nothing of it is out any more, whatever is out and in whatever order
- * it comes back; and what is told to the target is told once: ep/model/account.h. Operations by way
- * of a peer's ring are out in more ways than others, so they are what most of these tests use.
+ * it comes back; and what is told to the target is told once: ep/model/account.h. Operations on a
+ * peer's device memory are out in more ways than others, so they are what most of these tests use.
  */
 #include <pthread.h>
 #include "ep/model/account.h"
@@ -56,10 +56,10 @@ static int cut_off(ssize_t ret)
 }
 
 /*
- * The packets of what was written to a ring count, so that the target's word about an operation that
+ * The packets of requests for device memory count, so that the target's word about an operation that
  * was cut off later is understood.
  */
-START_TEST(account_packets_that_fill_a_ring_are_counted)
+START_TEST(account_packets_of_requests_are_counted)
 {
 	uint64_t one = 1, word = 0;
 
@@ -196,7 +196,7 @@ static bool awaits_nothing(void)
 	return none;
 }
 
-/* A request is refused while bytes that came before are still being read from the ring. */
+/* A request is refused while bytes of those before it are still on their way. */
 START_TEST(account_operation_is_rewound_when_nothing_is_in_flight)
 {
 	open_warm();
@@ -210,7 +210,7 @@ START_TEST(account_operation_is_rewound_when_nothing_is_in_flight)
 	fake_freeze(false);
 	atomic_store(&late, true);
 	ck_assert_int_eq(read_far(0, LEN), 0);
-	want_soon(atomic_load(&stages) == 2);
+	want_soon(atomic_load(&stages) >= 2);
 	/* The request meant the registration that was there before. */
 	must_close(&dev_mr->fid);
 	reg_target(REMOTE_RW, FI_MR_ALLOCATED);
@@ -351,7 +351,7 @@ static TCase *tcase_account(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
-	tcase_add_loop_test(tc, account_packets_that_fill_a_ring_are_counted, 0, 4);
+	tcase_add_loop_test(tc, account_packets_of_requests_are_counted, 0, 4);
 	tcase_add_loop_test(tc, account_reply_after_the_operation_has_failed_is_nobodys, 0, 2);
 	tcase_add_loop_test(tc, account_operation_that_breaks_each_connection_fails_once, 0, 4);
 	tcase_add_loop_test(tc, account_local_region_closed_gives_one_completion, 0, 4);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Peers that reach memory of a device: by way of a ring at the target and requests to its agent
- * (ep/tx/far_op.h, ep/rx/staging.h, ep/rx/job_serve.h), or, few bytes, by requests alone (ep/tx/few_op.h).
+ * Peers that reach memory of a device: by requests to the target's agent whose bytes go over a pair
+ * (ep/tx/far_op.h, ep/rx/staging.h, ep/rx/device_parts.h), or, few bytes, by requests alone
+ * (ep/tx/few_op.h).
  */
 #include <pthread.h>
 #include <time.h>
@@ -632,10 +633,9 @@ static void *have_agent_rest(void *arg)
 }
 
 /*
- * The peer says that the bytes are in its ring, and before they are read from there the connection
- * breaks, and the ring goes with it: the next one's ring does not hold them.
+ * The peer replies, and before that is heard the connection breaks, and its pair with it.
  */
-START_TEST(far_device_bytes_are_asked_for_again_when_their_ring_is_gone)
+START_TEST(far_device_bytes_are_asked_for_again_when_they_did_not_come)
 {
 	pthread_t thread;
 	unsigned heard;
@@ -752,7 +752,7 @@ START_TEST(far_device_endpoint_is_closed_in_the_middle)
 END_TEST
 
 /*
- * --- rings --------------------------------------------------------------------------------------
+ * --- staging memory --------------------------------------------------------------------------------------
  */
 
 static bool is_connected(void)
@@ -761,7 +761,7 @@ static bool is_connected(void)
 }
 
 /* A peer that has stopped for good keeps neither memory nor a place. */
-START_TEST(far_device_peer_that_does_nothing_loses_its_ring)
+START_TEST(far_device_peer_that_does_nothing_loses_its_memory)
 {
 	open_all(_i, FI_MR_ALLOCATED);
 	there_and_back(100);
@@ -779,7 +779,7 @@ START_TEST(far_device_peer_that_does_nothing_loses_its_ring)
 END_TEST
 
 /* It is not one that waits for its device; nor does that peer give up when the clock moves. */
-START_TEST(far_device_peer_that_waits_keeps_its_ring)
+START_TEST(far_device_peer_that_waits_keeps_its_memory)
 {
 	ck_assert_int_eq(setenv("FI_MRFAB_ANSWER_TIMEOUT", "1000000", 1), 0);
 	mrf_env_reload();
@@ -799,10 +799,10 @@ START_TEST(far_device_peer_that_waits_keeps_its_ring)
 END_TEST
 
 /*
- * The one of two endpoints that the ring is taken from gets it back when the other one leaves it
+ * The one of two endpoints that the memory is taken from gets it back when the other one leaves it
  * alone.
  */
-START_TEST(far_device_rings_go_to_those_who_use_them)
+START_TEST(far_device_staging_goes_to_those_who_use_them)
 {
 	struct fid_ep *eps[2];
 
@@ -849,16 +849,16 @@ static TCase *far_device(void)
 	tcase_add_loop_test(tc, far_device_memory_that_was_freed_is_an_error, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_copies_that_fail_are_told, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_survives_a_connection_that_breaks, 0, RIGS);
-	tcase_add_loop_test(tc, far_device_bytes_are_asked_for_again_when_their_ring_is_gone, 0,
+	tcase_add_loop_test(tc, far_device_bytes_are_asked_for_again_when_they_did_not_come, 0,
 			    RIGS);
 	tcase_add_loop_test(tc, far_device_copy_is_finished_for_nobody, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_is_not_written_by_a_job_that_is_late, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_write_counts_when_its_region_is_closed_meanwhile, 0, 2);
 	tcase_add_loop_test(tc, far_device_region_is_closed_in_the_middle, 0, 2);
 	tcase_add_loop_test(tc, far_device_endpoint_is_closed_in_the_middle, 0, RIGS);
-	tcase_add_loop_test(tc, far_device_peer_that_does_nothing_loses_its_ring, 0, RIGS);
-	tcase_add_loop_test(tc, far_device_peer_that_waits_keeps_its_ring, 0, RIGS);
-	tcase_add_loop_test(tc, far_device_rings_go_to_those_who_use_them, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_peer_that_does_nothing_loses_its_memory, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_peer_that_waits_keeps_its_memory, 0, RIGS);
+	tcase_add_loop_test(tc, far_device_staging_goes_to_those_who_use_them, 0, RIGS);
 	return tc;
 }
 

@@ -24,8 +24,8 @@
  *		  bytes the target asks for	   no more, or all are done
  *
  * Bytes and packets are counted apart: a work request says how many bytes of the operation are done
- * when it has succeeded (none, if it fills a ring that the peer's agent has yet to copy from), and
- * how many packets it took (struct mrf_posted).
+ * when it has succeeded (none, if the peer's agent has yet to put them into a device), and how many
+ * packets it took (struct mrf_posted).
  *
  * Whatever comes back, mrf_settle_locked (tx/settle.h) says what follows; nothing else does. While
  * something is out it does nothing. So an operation neither ends nor is rewound under a work
@@ -36,9 +36,6 @@
  *	again				what is not done will be posted again: pos = acked
  *	all done			it becomes its next type, or ends with success
  *	more to be posted		it waits for its turn
- *
- * What the peer holds for an operation that has nothing out (bytes in its ring that have not been read
- * yet) goes with the connection: mrf_account_lost_locked.
  *
  * The invariant that holds when ep->lock is free (mrf_account_right_locked): acked <= pos <= total.
  * `again` and `failed` are set only while something is out, or (failed) in chores.list. An operation

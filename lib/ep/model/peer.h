@@ -130,8 +130,9 @@ struct mrf_posted {
 struct mrf_awaited {
 	struct mrf_op *op; /* NULL: it has failed meanwhile */
 	const struct mrf_rpc *rpc;
-	bool carries; /* its bytes go over the pair */
-	bool last;    /* of its message, once that is sent */
+	uint32_t what; /* the request's */
+	bool carries;  /* its bytes go over the pair */
+	bool last;     /* of its message, once that is sent */
 	uint32_t number;
 	uint64_t pos;		 /* of the operation, from where on */
 	uint64_t len;		 /* it covers so many bytes */
@@ -182,6 +183,8 @@ struct mrf_far {
 	unsigned head, tail;			 /* indices into them; only go up */
 	struct mrf_posted in[MRF_FAR_IN];	 /* and receives, likewise */
 	unsigned first, last;
+	unsigned replied;	 /* requests that await bytes, since the pair was made */
+	bool brings[MRF_FAR_IN]; /* ... of these: as far as known, from the reply or the bytes */
 };
 
 /*

@@ -56,7 +56,7 @@ struct mrf_remote {
 	uint64_t found_serial;	   /* of the registration that answered */
 	uint64_t access;
 	uint64_t quick; /* the rights that the short ways may use: those of access, or 0 */
-	bool staged; /* memory of devices: each part has the rkey of a ring, and its iova means nothing */
+	bool staged;	/* memory of devices: rkeys and iovas of parts mean nothing */
 	uint32_t event; /* number to send with the last bytes of a write; 0: none */
 	uint64_t base;
 	uint64_t len;
@@ -96,7 +96,7 @@ uint64_t mrf_remote_covered_locked(const struct mrf_peer *peer, const struct mrf
 unsigned mrf_remote_parts_locked(const struct mrf_remote *remote, uint64_t addr, uint64_t len);
 /* What the peer said about these bytes is no longer valid. */
 void mrf_remote_gone_locked(struct mrf_peer *peer, struct mrf_forget *forget);
-/* There is a new connection, which has another ring. all: to another endpoint. */
+/* There is a new connection. all: to another endpoint. */
 void mrf_remote_forget_locked(struct mrf_peer *peer, bool all);
 void mrf_remote_fini_locked(struct mrf_peer *peer);
 

@@ -22,7 +22,7 @@ struct mrf_piece {
 	uint64_t len;  /* how many of them: never 0 */
 	uint64_t addr; /* of the first one, for work requests; means nothing if staged */
 	uint32_t rkey;
-	bool staged; /* to memory of a device: rkey is that of the connection's ring */
+	bool staged; /* to memory of a device: rkey means nothing */
 };
 
 /*

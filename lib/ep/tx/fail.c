@@ -279,7 +279,7 @@ static enum mrf_standing standing_of_locked(struct mrf_conn *conn, const struct 
 
 /*
  * Is there something of op that may not have been done? The peer may have replied that it did all
- * of it, although the writes to its ring come back later.
+ * of it, although what was posted comes back later.
  */
 static bool is_undone(const struct mrf_op *op)
 {

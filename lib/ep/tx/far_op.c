@@ -62,21 +62,59 @@ static uint64_t fill_put_locked(const struct mrf_op *op, uint64_t len, struct mr
 	return len;
 }
 
-/* What a reply has beside its status is the name of the target's end. */
-static bool take_reply_locked(struct mrf_op *op, const struct mrf_reply *reply)
+/* The target's end of the pair. */
+static bool take_far_name_locked(struct mrf_conn *conn, const struct mrf_reply *reply)
 {
-	struct mrf_far *far = op->peer->conn->far;
 	struct mrf_pair_name name;
 
-	mrf_lock_held(&op->peer->ep->lock);
+	mrf_lock_held(&conn->peer->ep->lock);
 	if (!reply->body_len)
-		return true;
-	if (far->other.qpn || reply->done ||
+		return reply->status != MRF_REPLY_DONE;
+	if (conn->far->other.qpn || reply->done ||
 	    mrf_pair_name_decode(reply->body, reply->body_len, &name))
 		return false;
-	far->other = (struct mrf_vpair_name){ .qpn = name.qpn, .psn = name.psn };
-	mrf_conn_kick_locked(op->peer);
+	conn->far->other = (struct mrf_vpair_name){ .qpn = name.qpn, .psn = name.psn };
+	mrf_conn_kick_locked(conn->peer);
 	return true;
+}
+
+/*
+ * The nth request of reads brings all of its bytes if it is done, else none. Of that and of the bytes one
+ * comes first, and the other has to agree.
+ */
+static bool agrees(struct mrf_far *far, unsigned nth, bool is_second, bool brings)
+{
+	bool *known = &far->brings[nth % MRF_FAR_IN];
+
+	if (is_second)
+		return *known == brings;
+	*known = brings;
+	return true;
+}
+
+static bool reply_agrees_locked(struct mrf_far *far, const struct mrf_reply *reply)
+{
+	unsigned nth = far->replied++;
+
+	mrf_lock_held(&far->conn->peer->ep->lock);
+	return agrees(far, nth, (int)(nth - far->first) < 0, reply->done);
+}
+
+static bool bytes_agree_locked(struct mrf_far *far, bool bring)
+{
+	unsigned nth = far->first - 1;
+
+	mrf_lock_held(&far->conn->peer->ep->lock);
+	return agrees(far, nth, (int)(nth - far->replied) < 0, bring);
+}
+
+static bool hear_reply_locked(struct mrf_conn *conn, const struct mrf_awaited *awaited,
+			      const struct mrf_reply *reply)
+{
+	mrf_lock_held(&conn->peer->ep->lock);
+	if (!awaited->carries)
+		return take_far_name_locked(conn, reply);
+	return !reply->body_len && (!awaited->rpc->comes || reply_agrees_locked(conn->far, reply));
 }
 
 /* --- what goes over the pair --------------------------------------------------------------- */
@@ -130,8 +168,7 @@ static int send_part_locked(struct mrf_conn *conn, const struct mrf_awaited *awa
 	ret = posted_locked(far, awaited, ret, &far->out[far->tail % MRF_PROTO_STAGES]);
 	far->tail += !ret;
 	/* A write that is counted must not be done twice. */
-	awaited->op->told |=
-		!ret && mrf_rma_is_counted_locked(awaited->op, awaited->pos + awaited->len);
+	awaited->op->told |= !ret && awaited->what & MRF_STAGE_COUNT;
 	return ret;
 }
 
@@ -247,7 +284,7 @@ static int post_put_locked(struct mrf_peer *peer, struct mrf_op *op)
 static const struct mrf_rpc put_rpc = {
 	.type = MRF_MSG_STAGE,
 	.fill = fill_put_locked,
-	.take = take_reply_locked,
+	.hear = hear_reply_locked,
 	.carry = send_part_locked,
 	.explain = mrf_rma_explain_copy,
 	.repeats = true,
@@ -263,7 +300,7 @@ const struct mrf_op_type mrf_op_far_write = {
 static const struct mrf_rpc get_rpc = {
 	.type = MRF_MSG_STAGE,
 	.fill = fill_get_locked,
-	.take = take_reply_locked,
+	.hear = hear_reply_locked,
 	.carry = await_part_locked,
 	.explain = mrf_rma_explain_copy,
 	.comes = true,
@@ -333,7 +370,7 @@ static void far_failed_locked(struct mrf_far *far, struct mrf_op *op, bool out,
 static void far_came_locked(struct mrf_far *far, const struct mrf_posted *posted, uint64_t len)
 {
 	mrf_lock_held(&far->conn->peer->ep->lock);
-	if (len && len != posted->bytes) {
+	if ((len && len != posted->bytes) || !bytes_agree_locked(far, len)) {
 		mrf_warn(FI_LOG_EP_DATA, 4172,
 			 "a peer sends other bytes of its device memory than it was asked for: "
 			 "its connection is closed");
@@ -389,7 +426,7 @@ void mrf_far_abandon_locked(struct mrf_peer *peer)
 			far->head != far->tail ? next_out_locked(far).op : next_in_locked(far).op;
 
 		/* It has failed, and waited for this. */
-		if (!op->inflight && !op->queued)
+		if (!op->inflight && !op->queued && !op->chore)
 			mrf_list_add_tail(&op->node, &peer->redo);
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "ep/link/bulk.h"
+#include "ep/link/far.h"
 #include "ep/link/conn.h"
 #include "ep/tx/order.h"
 #include "ep/tx/rpc.h"
@@ -31,7 +32,8 @@ static bool is_clear_locked(const struct mrf_peer *peer, const struct mrf_op *op
 {
 	return is_first(peer, op) && (!peer->conn || conn_is_idle_locked(peer->conn)) &&
 	       mrf_list_empty(&peer->undelivered) && mrf_list_empty(&peer->offered) &&
-	       (!peer->conn || mrf_bulk_is_idle(peer->conn)) && !peer->chores.uncompleted &&
+	       (!peer->conn || mrf_bulk_is_idle(peer->conn)) &&
+	       (!peer->conn || mrf_far_is_idle(peer->conn)) && !peer->chores.uncompleted &&
 	       !peer->chores.unprepared && !peer->lifted;
 }
 

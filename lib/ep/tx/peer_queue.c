@@ -28,7 +28,7 @@
 void mrf_peer_wait_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (!mrf_conn_in_flight_locked(peer->conn))
+	if (!mrf_conn_in_flight_locked(peer->conn) && mrf_far_is_idle(peer->conn))
 		return;
 	if (peer->ep->starting)
 		peer->ep->waits = true;
@@ -116,7 +116,8 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return in_reach_staged_locked(peer, op);
 	if (mrf_local_reaches(&op->local, op->pos))
 		return true;
-	if (!op->inflight)
+	/* The bytes of requests that have gathered are still to be sent from there. */
+	if (!op->inflight && !op->awaiting)
 		mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
 	else
 		mrf_peer_wait_locked(peer);
@@ -183,7 +184,8 @@ static bool fence_holds_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (mrf_likely(!op->fence || op->pos))
 		return false;
 	if (op->fence & (MRF_FENCE_ALONE | MRF_FENCE_ALL)) {
-		if (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn)) {
+		if (mrf_conn_in_flight_locked(peer->conn) || mrf_rpc_awaited_locked(peer->conn) ||
+		    !mrf_far_is_idle(peer->conn)) {
 			mrf_peer_wait_locked(peer);
 			return true;
 		}

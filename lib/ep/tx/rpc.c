@@ -168,6 +168,7 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 	*awaited_at_locked(window, window->last++) =
 		(struct mrf_awaited){ .op = op,
 				      .rpc = op->type->rpc,
+				      .what = request.what,
 				      .carries = op->type->rpc->carry && !request.body_len,
 				      .number = request.number,
 				      .pos = op->pos,
@@ -239,7 +240,21 @@ static bool has_room_locked(const struct mrf_conn *conn)
 	return mrf_conn_room_locked(conn) && conn->peer->ep->scq_used + n < MRF_EP_SCQ;
 }
 
-/* The bytes of the gathered requests. An operation may have failed meanwhile. */
+/* Has an operation failed whose bytes were to go with the gathered requests? */
+static bool lacks_bytes_locked(struct mrf_window *window)
+{
+	unsigned i;
+
+	for (i = window->sent; i != window->last; i++) {
+		const struct mrf_awaited *awaited = awaited_at_locked(window, i);
+
+		if (awaited->carries && !awaited->op)
+			return true;
+	}
+	return false;
+}
+
+/* The bytes of the gathered requests. */
 static int carry_all_locked(struct mrf_conn *conn)
 {
 	struct mrf_window *window = &conn->window;
@@ -250,7 +265,7 @@ static int carry_all_locked(struct mrf_conn *conn)
 		const struct mrf_awaited *awaited = awaited_at_locked(window, i);
 
 		if (awaited->carries)
-			ret = awaited->op ? awaited->rpc->carry(conn, awaited) : -FI_ECANCELED;
+			ret = awaited->rpc->carry(conn, awaited);
 	}
 	return ret;
 }
@@ -278,6 +293,11 @@ bool mrf_rpc_flush_locked(struct mrf_peer *peer)
 	if (!has_room_locked(conn)) {
 		mrf_conn_await_room_locked(peer);
 		return true;
+	}
+	/* Nothing of it has been sent: the others gather again. */
+	if (carries && lacks_bytes_locked(&conn->window)) {
+		disperse_locked(peer);
+		return false;
 	}
 	if (carries && carry_all_locked(conn)) {
 		mrf_conn_break_locked(peer);
@@ -415,6 +435,8 @@ static int replied_locked(struct mrf_peer *peer, const struct mrf_reply *reply)
 
 	if (!belongs_locked(window, reply))
 		return -FI_EINVAL;
+	if (first->rpc->hear && !first->rpc->hear(peer->conn, first, reply))
+		return -FI_EINVAL;
 	if (op && reply->status != MRF_REPLY_NOT_NEXT && op->type->rpc->take &&
 	    !op->type->rpc->take(op, reply))
 		return -FI_EINVAL;
@@ -449,6 +471,8 @@ int mrf_rpc_replied_locked(struct mrf_peer *peer, const uint8_t *msg, size_t len
 	}
 	if (ret)
 		return ret;
-	peer->dial.losses = 0;
+	/* One that names a pair does nothing for anybody yet. */
+	if (reply.done || reply.status != MRF_REPLY_DONE)
+		peer->dial.losses = 0;
 	return 0;
 }

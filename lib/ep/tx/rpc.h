@@ -39,6 +39,12 @@ struct mrf_rpc {
 	 */
 	bool (*take)(struct mrf_op *op, const struct mrf_reply *reply);
 	/*
+	 * The same for what a reply says to the connection, whatever has become of the operation. NULL:
+	 * nothing.
+	 */
+	bool (*hear)(struct mrf_conn *conn, const struct mrf_awaited *awaited,
+		     const struct mrf_reply *reply);
+	/*
 	 * The request's bytes go over a pair: posts them, just before the request is sent. (One that has
 	 * a body has none.) An error: the pair cannot go on. NULL: there are none.
 	 */

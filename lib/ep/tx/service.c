@@ -55,7 +55,7 @@ static void unanswered_locked(struct mrf_conn *conn)
 			     "the peer's machine is there, but its process has not answered for "
 			     "FI_MRFAB_ANSWER_TIMEOUT milliseconds: was it stopped?");
 	mrf_ask_unwant_locked(peer);
-	if (!mrf_rpc_awaited_locked(conn))
+	if (!mrf_rpc_awaited_locked(conn) && mrf_far_is_idle(conn))
 		return;
 	conn->cause = MRF_WC_TIMEOUT;
 	mrf_conn_gone_locked(conn);

@@ -127,6 +127,14 @@ void mrf_passive_established(struct mrf_passive *passive)
 		mrf_inlet_confirmed(passive->inlet);
 }
 
+bool mrf_passive_heard(struct mrf_passive *passive)
+{
+	if (!passive->inlet || !mrf_inlet_heard(passive->inlet))
+		return false;
+	mrf_passive_established(passive);
+	return true;
+}
+
 void mrf_passive_broken(struct mrf_passive *passive)
 {
 	mrf_passive_move(passive, MRF_PASSIVE_BREAK);

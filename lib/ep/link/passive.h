@@ -132,6 +132,11 @@ void mrf_passive_check(const struct mrf_eps *eps);
 void mrf_passive_admit(struct mrf_passive *passive);
 /* The peer has confirmed the connection, or something came over it. */
 void mrf_passive_established(struct mrf_passive *passive);
+/*
+ * Has something come over a half-open line? Then its initiator is there, whatever became of its
+ * confirmation: it is established.
+ */
+bool mrf_passive_heard(struct mrf_passive *passive);
 /* Its queue pair is in error: it is not served any more. */
 void mrf_passive_broken(struct mrf_passive *passive);
 /*

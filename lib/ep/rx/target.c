@@ -128,20 +128,11 @@ bool mrf_passive_destroy_one(struct mrf_ep *ep)
 
 /* --- half open -------------------------------------------------------------------------------- */
 
-/* Something has come over it: its initiator is there, whatever became of its confirmation. */
-static bool was_heard(struct mrf_passive *passive)
-{
-	if (!passive->inlet || !mrf_inlet_heard(passive->inlet))
-		return false;
-	mrf_passive_established(passive);
-	return true;
-}
-
 static void never_came(struct mrf_timer *timer)
 {
 	struct mrf_passive *passive = mrf_container_of(timer, struct mrf_passive, until);
 
-	if (was_heard(passive))
+	if (mrf_passive_heard(passive))
 		return;
 	mrf_info(FI_LOG_EP_CTRL, "a peer asked for a connection and never confirmed it");
 	gone(passive);
@@ -167,7 +158,7 @@ static bool give_way(struct mrf_passive *oldest)
 {
 	if (oldest->until.node.key - mrf_now_ms() > MRF_HALF_MS - MRF_HALF_GRACE_MS)
 		return false;
-	if (!was_heard(oldest))
+	if (!mrf_passive_heard(oldest))
 		gone(oldest);
 	return true;
 }

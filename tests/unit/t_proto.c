@@ -4,6 +4,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "proto/frame.h"
+#include "base/compiler.h"
 #include "proto/greeting.h"
 #include "unit.h"
 
@@ -490,6 +491,28 @@ START_TEST(proto_requests_and_replies_with_impossible_numbers_are_refused)
 }
 END_TEST
 
+START_TEST(proto_name_of_a_pair_survives_the_round_trip_and_nothing_else_does)
+{
+	static const struct mrf_pair_name wrong[] = { { 0, 5 }, { 1u << 24, 5 }, { 7, 1u << 24 } };
+	const struct mrf_pair_name name = { 0xffffff, 0xffffff };
+	struct mrf_pair_name got = { 0 };
+	uint8_t buf[MRF_PROTO_PAIR_NAME + 1] = { 0 };
+	unsigned i;
+
+	ck_assert_uint_eq(mrf_pair_name_encode(&name, buf), MRF_PROTO_PAIR_NAME);
+	for (i = 0; i < sizeof(buf); i++)
+		ck_assert_int_eq(mrf_pair_name_decode(buf, i, &got),
+				 i == MRF_PROTO_PAIR_NAME ? 0 : -FI_EINVAL);
+	ck_assert_int_eq(mrf_pair_name_decode(buf, sizeof(buf), &got), -FI_EINVAL);
+	ck_assert_uint_eq(got.qpn, name.qpn);
+	ck_assert_uint_eq(got.psn, name.psn);
+	for (i = 0; i < MRF_ARRAY_SIZE(wrong); i++) {
+		mrf_pair_name_encode(&wrong[i], buf);
+		ck_assert_int_eq(mrf_pair_name_decode(buf, MRF_PROTO_PAIR_NAME, &got), -FI_EINVAL);
+	}
+}
+END_TEST
+
 START_TEST(proto_random_bytes_never_crash_a_decoder)
 {
 	uint8_t buf[MRF_PROTO_MAX_MSG];
@@ -699,6 +722,7 @@ static TCase *tcase_proto(void)
 	tcase_add_test(tc, proto_request_takes_a_body_that_is_in_its_place);
 	tcase_add_test(tc, proto_truncated_requests_and_replies_are_refused_at_every_length);
 	tcase_add_test(tc, proto_requests_and_replies_with_impossible_numbers_are_refused);
+	tcase_add_test(tc, proto_name_of_a_pair_survives_the_round_trip_and_nothing_else_does);
 	tcase_add_test(tc, proto_random_bytes_never_crash_a_decoder);
 	return tc;
 }

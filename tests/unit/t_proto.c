@@ -3,8 +3,8 @@
 #include <string.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
-#include "proto/frame.h"
 #include "base/compiler.h"
+#include "proto/frame.h"
 #include "proto/greeting.h"
 #include "unit.h"
 

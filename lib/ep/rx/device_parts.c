@@ -2,8 +2,8 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
-#include "ep/rx/job_hold.h"
 #include "ep/rx/device_parts.h"
+#include "ep/rx/job_hold.h"
 #include "ep/rx/staging.h"
 
 static bool is_stage(const struct mrf_request *request)

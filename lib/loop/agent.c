@@ -38,7 +38,7 @@ uint64_t mrf_agent_new_id(struct mrf_agent *agent)
 
 int mrf_agent_own(struct mrf_agent *agent, struct mrf_owner *owner, unsigned want)
 {
-	int ret = mrf_agent_cq_take(agent, want, &owner->cq);
+	int ret = mrf_agent_cq_take(agent, want, false, &owner->cq);
 
 	if (ret)
 		return ret;
@@ -426,7 +426,7 @@ int mrf_agent_start(struct mrf_agent *agent, struct mrf_vdev *vdev,
 	ret = mrf_vcm_open(&agent->cm);
 	if (ret)
 		goto err_fds;
-	ret = mrf_agent_cq_open(agent, &first);
+	ret = mrf_agent_cq_open(agent, false, &first);
 	if (ret)
 		goto err_cm;
 	ret = watch_all(agent);

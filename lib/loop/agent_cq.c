@@ -10,20 +10,23 @@
 
 /* --- opening and closing --------------------------------------------------------------- */
 
-int mrf_agent_cq_open(struct mrf_agent *agent, struct mrf_agent_cq **out)
+int mrf_agent_cq_open(struct mrf_agent *agent, bool quiet, struct mrf_agent_cq **out)
 {
 	struct mrf_agent_cq *cq = calloc(1, sizeof(*cq));
 	int ret;
 
 	if (!cq)
 		return -FI_ENOMEM;
-	ret = agent->cq ? mrf_vcq_open_beside(agent->cq, MRF_AGENT_CQ, &cq->vcq)
-			: mrf_vcq_open(agent->vdev, MRF_AGENT_CQ, &cq->vcq);
+	cq->size = quiet ? MRF_AGENT_QUIET_CQ : MRF_AGENT_CQ;
+	ret = agent->cq ? mrf_vcq_open_beside(agent->cq, cq->size, &cq->vcq)
+			: mrf_vcq_open(agent->vdev, cq->size, &cq->vcq);
 	if (ret) {
 		free(cq);
 		return ret;
 	}
-	mrf_vcq_arm(cq->vcq);
+	cq->quiet = quiet;
+	if (!quiet)
+		mrf_vcq_arm(cq->vcq);
 	mrf_list_add_tail(&cq->node, &agent->cqs);
 	agent->ncqs++;
 	agent->cq = agent->cq ? agent->cq : cq->vcq;
@@ -48,17 +51,17 @@ void mrf_agent_cq_close(struct mrf_agent *agent)
 
 /* --- places ------------------------------------------------------------------------------ */
 
-int mrf_agent_cq_take(struct mrf_agent *agent, unsigned want, struct mrf_agent_cq **out)
+int mrf_agent_cq_take(struct mrf_agent *agent, unsigned want, bool quiet, struct mrf_agent_cq **out)
 {
 	struct mrf_agent_cq *cq;
 	int ret;
 
 	mrf_list_each (node, &agent->cqs) {
 		cq = mrf_list_entry(node, struct mrf_agent_cq, node);
-		if (cq->used + want <= MRF_AGENT_CQ)
+		if (cq->quiet == quiet && cq->used + want <= cq->size)
 			goto found;
 	}
-	ret = mrf_agent_cq_open(agent, &cq);
+	ret = mrf_agent_cq_open(agent, quiet, &cq);
 	if (ret)
 		return ret;
 found:
@@ -70,7 +73,7 @@ found:
 void mrf_agent_cq_owe(struct mrf_agent_cq *cq, unsigned had)
 {
 	cq->owed += had;
-	cq->owed_until = cq->taken + MRF_AGENT_CQ;
+	cq->owed_until = cq->taken + cq->size;
 }
 
 /* Everything that closed connections left in the queue has been taken out. */
@@ -140,8 +143,25 @@ bool mrf_agent_cq_handle(struct mrf_agent *agent, unsigned max,
 
 void mrf_agent_cq_event(struct mrf_agent *agent)
 {
-	struct mrf_vcq *vcq = mrf_vcq_ack_one(agent->cq);
+	const struct mrf_vcq *vcq = mrf_vcq_ack_one(agent->cq);
 
-	if (vcq)
-		mrf_vcq_arm(vcq);
+	mrf_list_each (node, &agent->cqs) {
+		struct mrf_agent_cq *cq = mrf_list_entry(node, struct mrf_agent_cq, node);
+
+		if (cq->vcq != vcq)
+			continue;
+		cq->listens = false;
+		if (!cq->quiet)
+			mrf_vcq_arm(cq->vcq);
+		return;
+	}
+}
+
+void mrf_agent_cq_listen(struct mrf_agent *agent, struct mrf_agent_cq *cq)
+{
+	if (cq->listens)
+		return;
+	cq->listens = true;
+	mrf_vcq_arm(cq->vcq);
+	agent->more = true;
 }

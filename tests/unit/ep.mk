@@ -106,7 +106,8 @@ unit_programs += \
 	tests/unit/t_window
 tests_unit_t_agent_cq_SOURCES = tests/unit/t_agent_cq.c $(EP_FIXTURE)
 tests_unit_t_agent_cq_LDADD = $(UNIT_LDADD) $(NL_LIBS)
-tests_unit_t_agent_cq_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_vcq_poll
+tests_unit_t_agent_cq_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=mrf_vcq_poll,--wrap=mrf_vcq_arm,--wrap=mrf_vcq_ack_one
 tests_unit_t_apart_SOURCES = tests/unit/t_apart.c $(EP_FIXTURE)
 tests_unit_t_apart_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_keyed_SOURCES = tests/unit/t_keyed.c tests/unit/raw.h tests/unit/secret.h $(EP_FIXTURE)

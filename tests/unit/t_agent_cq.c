@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The places in a completion queue of the agent: those of an owner that is gone are free once
- * its completions have been taken out, and no sooner.
+ * its completions have been taken out, and no sooner. And which queues are armed.
  */
 #include <limits.h>
 #include "ep_fixture.h"
@@ -28,6 +28,25 @@ int __wrap_mrf_vcq_poll(struct mrf_vcq *vcq, struct mrf_wc *wc, int n)
 	return n;
 }
 
+static unsigned armed; /* so often */
+static struct mrf_vcq *fired;
+
+void __wrap_mrf_vcq_arm(struct mrf_vcq *vcq);
+
+void __wrap_mrf_vcq_arm(struct mrf_vcq *vcq)
+{
+	(void)vcq;
+	armed++;
+}
+
+struct mrf_vcq *__wrap_mrf_vcq_ack_one(struct mrf_vcq *first);
+
+struct mrf_vcq *__wrap_mrf_vcq_ack_one(struct mrf_vcq *first)
+{
+	(void)first;
+	return fired;
+}
+
 static void handle(struct mrf_agent *a, const struct mrf_wc *wc)
 {
 	(void)a;
@@ -48,8 +67,11 @@ static void setup(void)
 	mrf_list_init(&agent.cqs);
 	mrf_list_add_tail(&cq.node, &agent.cqs);
 	agent.ncqs = 1;
+	cq.size = MRF_AGENT_CQ;
 	cq.used = OWED;
-	handled = 0;
+	cq.vcq = (struct mrf_vcq *)&cq;
+	fired = NULL;
+	handled = armed = 0;
 }
 
 /* The owner goes within a batch. What was handled of the batch has filled the queue again. */
@@ -78,6 +100,43 @@ START_TEST(places_are_free_though_the_queue_is_never_empty)
 }
 END_TEST
 
+START_TEST(queue_is_armed_again_when_it_has_fired)
+{
+	mrf_agent_cq_event(&agent);
+	ck_assert_uint_eq(armed, 0);
+	fired = cq.vcq;
+	mrf_agent_cq_event(&agent);
+	ck_assert_uint_eq(armed, 1);
+}
+END_TEST
+
+/* The turn after that sees what was there before. */
+START_TEST(quiet_queue_is_armed_when_it_is_listened_to)
+{
+	cq.quiet = true;
+	fired = cq.vcq;
+	for (unsigned i = 1; i <= 2; i++) {
+		agent.more = false;
+		mrf_agent_cq_listen(&agent, &cq);
+		ck_assert(agent.more);
+		mrf_agent_cq_listen(&agent, &cq);
+		ck_assert_uint_eq(armed, i);
+		mrf_agent_cq_event(&agent);
+		ck_assert_uint_eq(armed, i);
+	}
+}
+END_TEST
+
+static TCase *tcase_arming(void)
+{
+	TCase *tc = tcase_create("arming");
+
+	tcase_add_checked_fixture(tc, setup, NULL);
+	tcase_add_test(tc, queue_is_armed_again_when_it_has_fired);
+	tcase_add_test(tc, quiet_queue_is_armed_when_it_is_listened_to);
+	return tc;
+}
+
 static TCase *tcase_places(void)
 {
 	TCase *tc = tcase_create("places");
@@ -88,4 +147,4 @@ static TCase *tcase_places(void)
 	return tc;
 }
 
-UNIT_MAIN("agent_cq", tcase_places)
+UNIT_MAIN("agent_cq", tcase_places, tcase_arming)

@@ -177,8 +177,11 @@ START_TEST(budget_what_queues_take)
 			 recv_kib(MRF_CONN_SLOTS));
 	want_kib("a peer that accesses the endpoint",
 		 send_kib(MRF_PASSIVE_SENDS, 1, MRF_PROTO_NOTE_LEN) + recv_kib(MRF_PASSIVE_SLOTS));
-	snprintf(words, sizeof(words), "for each %d peers that\naccess a domain",
-		 MRF_AGENT_CQ / MRF_PASSIVE_PLACES);
+	snprintf(words, sizeof(words), "a queue of %lu KiB for each %d peers that access a domain",
+		 queue_kib(MRF_AGENT_QUIET_CQ, CQE_LEN), MRF_AGENT_QUIET_CQ / MRF_PASSIVE_SENDS);
+	want_words(words);
+	snprintf(words, sizeof(words), "another one of %lu KiB for each %d",
+		 queue_kib(MRF_AGENT_CQ, CQE_LEN), MRF_AGENT_CQ / MRF_PASSIVE_SLOTS);
 	want_words(words);
 }
 END_TEST

@@ -884,8 +884,8 @@ static void live_messages(void)
 /* --- all of them ---------------------------------------------------------------------- */
 
 #define CONNECT "vconn_open resolve route create_qp connect accept establish tune post post_recv"
-#define ATOMICS "vmr_reg vmr_dereg " CONNECT " vloop_open vloop_run"
-#define COMMITS "vmr_reg vmr_dereg " CONNECT
+#define ATOMICS "vmr_reg vmr_dereg vcq_open " CONNECT " vloop_open vloop_run"
+#define COMMITS "vmr_reg vmr_dereg vcq_open " CONNECT
 #define LINES                                                                                \
 	"vmr_reg vmr_dereg vcq_open vconn_open resolve route vsrq_open vsrq_post create_qp " \
 	"connect accept establish post post_recv"

@@ -443,22 +443,46 @@ START_TEST(staging_of_a_broken_connection_with_requests_is_given_up)
 }
 END_TEST
 
-/* Its answers wait for ever, and so do its questions, for there is no room for more answers. */
+#define MANY_ASKS (MRF_PASSIVE_SENDS + 2)
+
+/* Its answers wait, and so do its last questions, for there is no room for more answers. */
+static void ask_without_receives(struct hand *r)
+{
+	raw_open(&r->raw);
+	r->raw.receives = 1;
+	connect_with(r, 1);
+	for (unsigned i = 1; i <= MANY_ASKS; i++) {
+		ask(r);
+		want_soon(served(i));
+	}
+	ck_assert_uint_eq(stagings(), 1);
+}
+
+/* It waits for ever. */
 START_TEST(staging_of_a_peer_without_receives_is_given_up)
 {
 	static struct hand r;
 
 	open_target(_i, CAPS);
-	raw_open(&r.raw);
-	r.raw.receives = 1;
-	connect_with(&r, 1);
-	for (unsigned i = 1; i < MRF_PASSIVE_SENDS + 3; i++) {
-		ask(&r);
-		want_soon(served(i));
-	}
-	ck_assert_uint_eq(stagings(), 1);
+	ask_without_receives(&r);
 	later(MRF_STAGING_MS);
 	want_soon(!stagings());
+	hand_close(&r);
+	close_target();
+}
+END_TEST
+
+/* The agent hears that its answers have gone, though nothing else happens. */
+START_TEST(questions_of_a_peer_without_receives_are_answered_when_it_has_some)
+{
+	static struct hand r;
+
+	open_target(0, CAPS);
+	ask_without_receives(&r);
+	for (unsigned i = 1; i < SLOTS; i++)
+		raw_post_recv(&r.raw, i);
+	for (unsigned i = 0; i < MANY_ASKS; i++)
+		ck_assert_uint_eq(answer(&r).status, MRF_MR_OK);
 	hand_close(&r);
 	close_target();
 }
@@ -914,6 +938,25 @@ START_TEST(put_whose_bytes_do_not_come_is_given_up)
 }
 END_TEST
 
+/* The connection ends when that is known, though nobody waits for it. */
+START_TEST(get_whose_bytes_do_not_arrive_is_hung_up_on)
+{
+	static struct hand h;
+
+	open_target(_i, CAPS);
+	join_pair(&h, 1);
+	request(&h, 0, 0, 64);
+	ck_assert_uint_eq(reply(&h).status, MRF_REPLY_DONE);
+	stop_clock(true);
+	part_with(&h);
+	ck_assert_int_eq(raw_event(&h.raw).type, MRF_CM_DISCONNECTED);
+	stop_clock(false);
+	ck_assert_uint_eq(stagings(), 0);
+	hand_close(&h);
+	close_target();
+}
+END_TEST
+
 /* One that is refused, and one behind it: what came for them is not put anywhere later. */
 START_TEST(parts_of_requests_that_are_not_done_are_dropped)
 {
@@ -1050,6 +1093,7 @@ static TCase *stagings_of_peers(void)
 	tcase_add_loop_test(tc, staging_of_a_broken_connection_is_given_up, 0, RIGS);
 	tcase_add_loop_test(tc, staging_of_a_broken_connection_with_requests_is_given_up, 0, RIGS);
 	tcase_add_test(tc, staging_of_a_peer_without_receives_is_given_up);
+	tcase_add_test(tc, questions_of_a_peer_without_receives_are_answered_when_it_has_some);
 	tcase_add_loop_test(tc, staging_is_kept_while_a_job_is_at_it, 0, RIGS);
 	tcase_add_test(tc, staging_that_nobody_uses_is_found_behind_others);
 	tcase_add_test(tc, staging_is_for_more_than_one_host);
@@ -1097,6 +1141,7 @@ static TCase *over_the_pair(void)
 
 	tcase_add_loop_test(tc, adjacent_parts_are_put_where_they_belong, 0, RIGS);
 	tcase_add_loop_test(tc, put_waits_for_its_bytes, 0, RIGS);
+	tcase_add_loop_test(tc, get_whose_bytes_do_not_arrive_is_hung_up_on, 0, RIGS);
 	tcase_add_test(tc, put_whose_bytes_do_not_come_is_given_up);
 	tcase_add_loop_test(tc, parts_of_requests_that_are_not_done_are_dropped, 0, RIGS);
 	tcase_add_loop_test(tc, requests_that_bring_nothing_send_nothing, 0, RIGS);

@@ -673,11 +673,12 @@ END_TEST
 /* The queue that was opened for them goes with them. (That none overflows, the fixture sees to.) */
 START_TEST(target_has_as_many_completion_queues_as_its_connections_need)
 {
-	unsigned queues = fake_live_of(FAKE_VCQ_OPEN);
 	struct mrf_cm_event event;
+	unsigned queues;
 	int n;
 
 	target_works();
+	queues = fake_live_of(FAKE_VCQ_OPEN);
 	n = let_in(&event);
 	ck_assert_int_eq(n, CROWD);
 	want_answer();

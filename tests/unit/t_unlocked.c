@@ -294,7 +294,7 @@ static int fill_queue(struct mrf_agent *of, void *arg)
 	struct mrf_agent_cq *cq = mrf_list_entry(of->cqs.next, struct mrf_agent_cq, node);
 
 	(void)arg;
-	return mrf_agent_cq_take(of, MRF_AGENT_CQ - cq->used, &cq);
+	return mrf_agent_cq_take(of, MRF_AGENT_CQ - cq->used, false, &cq);
 }
 
 static void open_third(void)

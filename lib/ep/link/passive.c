@@ -4,6 +4,29 @@
 #include "ep/link/passive.h"
 #include "ep/msg/lines.h"
 
+int mrf_passive_take_places(struct mrf_passive *passive)
+{
+	struct mrf_agent *agent = passive->ep->agent;
+	int ret = mrf_agent_cq_take(agent, MRF_PASSIVE_SENDS, true, &passive->sent);
+
+	if (ret)
+		return ret;
+	ret = mrf_agent_own(agent, &passive->owner, MRF_PASSIVE_SLOTS);
+	if (ret)
+		passive->sent->used -= MRF_PASSIVE_SENDS;
+	else
+		passive->owner.scq = passive->sent->vcq;
+	return ret;
+}
+
+void mrf_passive_leave_places(struct mrf_passive *passive)
+{
+	mrf_agent_disown(passive->ep->agent, &passive->owner,
+			 passive->sent ? MRF_PASSIVE_SLOTS : 0);
+	if (passive->sent)
+		mrf_agent_cq_owe(passive->sent, MRF_PASSIVE_SENDS);
+}
+
 int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot)
 {
 	struct mrf_sge sge = { .addr = (uintptr_t)passive->slots[slot],
@@ -13,11 +36,18 @@ int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot)
 	return mrf_vconn_post_recv(passive->vconn, MRF_WR_ID(passive->owner.id, slot), &sge);
 }
 
+void mrf_passive_hear_of_sent(struct mrf_passive *passive)
+{
+	if (passive->sending > MRF_PASSIVE_UNHEARD || (passive->sending && passive->forget_again))
+		mrf_agent_cq_listen(passive->ep->agent, passive->sent);
+}
+
 int mrf_passive_post(struct mrf_passive *passive, const struct mrf_vwr *wr)
 {
 	int ret = mrf_vconn_post(passive->vconn, wr);
 
 	passive->sending += !ret;
+	mrf_passive_hear_of_sent(passive);
 	return mrf_passive_own_error(ret);
 }
 

@@ -21,8 +21,8 @@
 #define MRF_PASSIVE_SLOTS 31
 #define MRF_PASSIVE_SLOT_SIZE MRF_PROTO_MAX_REQUEST
 #define MRF_PASSIVE_SENDS (MRF_ASKS + MRF_REQUESTS + 2)
-/* How many completions of messages it may have. */
-#define MRF_PASSIVE_PLACES (MRF_PASSIVE_SLOTS + MRF_PASSIVE_SENDS)
+/* With more of these on their way than that, it has to be known when they have arrived. */
+#define MRF_PASSIVE_UNHEARD 4
 
 /*
  * A message that arrived and has not been served yet; its slot is posted again
@@ -52,7 +52,8 @@ struct mrf_passive {
 	bool forgetting;	   /* a FORGET message is on the way */
 	bool forget_again;	   /* another one is due afterwards */
 	uint64_t told;		   /* pins that had ended when the last one was sent */
-	unsigned sending;	   /* answers, replies and notes on the way */
+	unsigned sending;	   /* answers, replies and notes on the way, */
+	struct mrf_agent_cq *sent; /* the quiet queue that they complete in */
 	/* messages in the order of their arrival */
 	struct mrf_waiting waiting[MRF_PASSIVE_SLOTS];
 	unsigned first, last;	     /* indices into waiting; both only go up */
@@ -76,6 +77,8 @@ struct mrf_passive {
 _Static_assert(MRF_PROTO_ASK_LEN <= MRF_PASSIVE_SLOT_SIZE, "a question fits");
 _Static_assert(MRF_ASKS + MRF_REQUESTS + 1 < MRF_PASSIVE_SENDS,
 	       "there is room for answers, replies and a note");
+_Static_assert(MRF_ASKS + MRF_REQUESTS + MRF_PASSIVE_UNHEARD <= MRF_PASSIVE_SLOTS,
+	       "what a peer may send has slots, whether or not it is known that others are free");
 
 static inline bool mrf_passive_wants_events(const struct mrf_passive *passive)
 {
@@ -87,6 +90,15 @@ static inline struct mrf_passive *mrf_passive_of(struct mrf_owner *owner)
 	return mrf_container_of(owner, struct mrf_passive, owner);
 }
 
+/*
+ * Its id, and its places in the agent's queues. A line, which has none there, takes its id itself: what
+ * comes over it completes on the endpoint's own queue (ep/msg/inbox.h). Returns the device's errors or
+ * -FI_ENOMEM.
+ */
+int mrf_passive_take_places(struct mrf_passive *passive);
+/* Also for a line. Completions of its queue pair, which is gone, may still be there. */
+void mrf_passive_leave_places(struct mrf_passive *passive);
+
 int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot);
 /*
  * An error of posting, as one that the peer may see: -FI_ECONNABORTED where our own queue pair
@@ -97,6 +109,8 @@ static inline int mrf_passive_own_error(int ret)
 	return ret && ret != -FI_EACCES ? -FI_ECONNABORTED : ret;
 }
 
+/* The agent is woken if something waits for SENDs that are on their way. */
+void mrf_passive_hear_of_sent(struct mrf_passive *passive);
 /* Posts a SEND. Errors as above. */
 int mrf_passive_post(struct mrf_passive *passive, const struct mrf_vwr *wr);
 /*

@@ -263,7 +263,7 @@ int mrf_staging_open(struct mrf_passive *passive, const struct mrf_vpair_name *o
 		.send_sge = 1,
 		.recv_sge = 1,
 	};
-	int ret = mrf_agent_cq_take(passive->ep->agent, PLACES, &staging->cq);
+	int ret = mrf_agent_cq_take(passive->ep->agent, PLACES, true, &staging->cq);
 
 	if (ret)
 		return ret;
@@ -279,6 +279,16 @@ int mrf_staging_open(struct mrf_passive *passive, const struct mrf_vpair_name *o
 	if (ret)
 		close_pair(staging);
 	return ret;
+}
+
+/*
+ * The agent is woken while a request waits, or bytes are on their way: if they do not arrive, the
+ * connection ends.
+ */
+static void listen_to(struct mrf_staging *staging)
+{
+	if (staging->waits || staging->posted != staging->sent)
+		mrf_agent_cq_listen(staging->passive->ep->agent, staging->cq);
 }
 
 /* The request that waited for it has its turn again. */
@@ -302,6 +312,7 @@ void mrf_staging_completed(struct mrf_passive *passive, unsigned slot, const str
 	else
 		staging->sent++;
 	wake_request(staging);
+	listen_to(staging);
 }
 
 bool mrf_staging_ready(struct mrf_staging *staging, bool put)
@@ -310,6 +321,7 @@ bool mrf_staging_ready(struct mrf_staging *staging, bool put)
 			 : staging->given - staging->sent < MRF_PROTO_STAGES;
 
 	staging->waits = !ready;
+	listen_to(staging);
 	return ready;
 }
 
@@ -338,14 +350,14 @@ static int post_given(struct mrf_staging *staging)
 		mrf_vpair_send(staging->pair, id, &sge, sge.len ? 1 : 0, false));
 }
 
-int mrf_staging_push(struct mrf_passive *passive)
+int mrf_staging_push(struct mrf_staging *staging)
 {
-	struct mrf_staging *staging = passive->staging;
-	int ret = 0;
+	int ret;
 
-	while (!ret && staging && staging->pair && staging->posted != staging->given) {
-		ret = post_given(staging);
-		staging->posted += !ret;
-	}
+	if (!mrf_staging_owes(staging))
+		return 0;
+	ret = post_given(staging);
+	staging->posted += !ret;
+	listen_to(staging);
 	return ret;
 }

@@ -39,7 +39,7 @@ struct mrf_staging {
 	struct mrf_list node; /* in mrf_eps.stagings, where the one used last is at the end */
 	int64_t used;	      /* ms */
 	struct mrf_vpair *pair;
-	struct mrf_agent_cq *cq; /* where its work completes */
+	struct mrf_agent_cq *cq; /* the quiet queue that its work completes in */
 	bool waits;		 /* a request waits for what comes, or for a place */
 	/* what has come, and how many requests had theirs; they only go up, as the next two */
 	unsigned came, taken;
@@ -79,10 +79,16 @@ static inline uint8_t *mrf_staging_place(const struct mrf_staging *staging, bool
 int mrf_staging_take(struct mrf_staging *staging);
 int mrf_staging_give(struct mrf_staging *staging, uint64_t len);
 /*
- * Posts what is to go, when the job of the next requests has begun: so the device is busy meanwhile.
- * -FI_ECONNABORTED: as before. Harmless if there is nothing.
+ * Posts the first of what is to go, when the job of the next requests has begun: so the device is
+ * busy meanwhile. -FI_ECONNABORTED: as before. Harmless if there is nothing.
  */
-int mrf_staging_push(struct mrf_passive *passive);
+int mrf_staging_push(struct mrf_staging *staging);
+/* Is anything to go that was not posted? */
+static inline bool mrf_staging_owes(const struct mrf_staging *staging)
+{
+	return staging->pair && staging->posted != staging->given;
+}
+
 /* A job is going to use the memory, which is then given back with mrf_staging_put. */
 struct mrf_staging *mrf_staging_get(struct mrf_passive *passive);
 /* A job has ended. Harmless with NULL. */

@@ -48,12 +48,6 @@ static void stop(struct mrf_passive *passive)
 		mrf_ends_keep(&passive->ep->ends, &end);
 }
 
-/* In the agent's queue: what comes over lines completes on the endpoint's own (ep/msg/inbox.h). */
-static unsigned places_of(const struct mrf_passive *passive)
-{
-	return passive->inlet ? 0 : MRF_PASSIVE_PLACES;
-}
-
 static void close_passive(struct mrf_passive *passive)
 {
 	if (passive->inlet)
@@ -72,7 +66,7 @@ static void passive_destroy(struct mrf_passive *passive)
 	mrf_staging_leave(passive);
 	close_passive(passive);
 	mrf_mr_lease_end(&passive->lease);
-	mrf_agent_disown(passive->ep->agent, &passive->owner, places_of(passive));
+	mrf_passive_leave_places(passive);
 	mrf_eps_of(passive->ep->agent)->npassive--;
 	/* A queue pair that the kernel keeps, too, goes on receiving there. */
 	if (mrf_vmr_drop(&passive->slots_mr))
@@ -229,7 +223,7 @@ static int create_qp(struct mrf_passive *passive)
 {
 	struct mrf_ep *ep = passive->ep;
 	struct mrf_vqp_attr attr = { .pd = mrf_mr_port_pd(&ep->domain->space, &ep->port),
-				     .send_cq = passive->owner.cq->vcq,
+				     .send_cq = passive->sent->vcq,
 				     .recv_cq = passive->owner.cq->vcq,
 				     .send_depth = MRF_PASSIVE_SENDS,
 				     .recv_depth = MRF_PASSIVE_SLOTS,
@@ -277,7 +271,7 @@ static int passive_equip(struct mrf_passive *passive, enum mrf_full *full)
 	int ret;
 
 	*full = MRF_FULL_CQ;
-	ret = mrf_agent_own(ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
+	ret = mrf_passive_take_places(passive);
 	if (ret)
 		return ret;
 	*full = MRF_FULL_LOCKED;
@@ -294,7 +288,7 @@ static int passive_equip(struct mrf_passive *passive, enum mrf_full *full)
 err_dereg:
 	mrf_vmr_drop(&passive->slots_mr);
 err_disown:
-	mrf_agent_disown(ep->agent, &passive->owner, MRF_PASSIVE_PLACES);
+	mrf_passive_leave_places(passive);
 	return ret;
 }
 

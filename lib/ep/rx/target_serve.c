@@ -207,6 +207,7 @@ void mrf_passive_forget(struct mrf_owner *owner)
 			      .sge = &sge };
 
 	passive->forget_again = passive->forgetting;
+	mrf_passive_hear_of_sent(passive);
 	if (passive->forgetting || !gone_since(passive, &forget))
 		return;
 	sge.len = (uint32_t)mrf_forget_encode(&forget, out);
@@ -250,15 +251,20 @@ static void hang_up(struct mrf_passive *passive, size_t len, int ret)
 
 /*
  * What is to go to the peer, unless it has its turn again soon. If a job has begun, its thread goes
- * first where processors are few: a device copies meanwhile.
+ * first where processors are few, and again whenever something has gone: a device copies meanwhile.
  */
 static int push(struct mrf_passive *passive)
 {
+	int ret;
+
 	if (!passive->staging || !mrf_list_empty(&passive->ready))
 		return 0;
-	if (passive->away)
-		sched_yield();
-	return mrf_staging_push(passive);
+	do {
+		if (passive->away && mrf_staging_owes(passive->staging))
+			sched_yield();
+		ret = mrf_staging_push(passive->staging);
+	} while (!ret && mrf_staging_owes(passive->staging));
+	return ret;
 }
 
 /* False: the message is not done yet, and others that have come in have their turns first. */
@@ -305,6 +311,7 @@ static void sent(struct mrf_passive *passive, unsigned slot)
 		   mrf_passive_post_slot(passive, slot)) {
 		mrf_passive_disconnect(passive);
 	}
+	mrf_passive_hear_of_sent(passive);
 	mrf_passive_take_place(passive);
 }
 

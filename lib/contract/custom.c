@@ -128,7 +128,8 @@ static bool parse_custom(const char *text, struct mrf_profile *profile, char *wh
 					 .max_key = UINT64_MAX,
 					 .key_size = 8,
 					 .iov_limit = MRF_LIMIT_MR_IOV,
-					 .iov_error = FI_EINVAL };
+					 .iov_error = FI_EINVAL,
+					 .promise = &mrf_promise_all };
 	for (; *text; text += n + (text[n] == ',')) {
 		n = strcspn(text, ",");
 		snprintf(word, sizeof(word), "%.*s", (int)n, text);

@@ -9,5 +9,9 @@ libmrfab_internal_la_SOURCES += \
 	lib/contract/custom.h \
 	lib/contract/profile.c \
 	lib/contract/profile.h \
+	lib/contract/promise.c \
+	lib/contract/promise.h \
+	lib/contract/promises.c \
+	lib/contract/promises.h \
 	lib/contract/rules.c \
 	lib/contract/rules.h

@@ -2,8 +2,8 @@
 /*
  * Profiles: what other providers make of fi_mr(3). With FI_MRFAB_PROFILE the library keeps to the
  * contract of one of them: the registration modes, the size of keys and how great an application's key
- * may be, how many segments a region has, and which calls there are, with the error that the others
- * return. What such a provider leaves unchecked is checked nevertheless.
+ * may be, how many segments a region has, which calls there are, with the error that the others return,
+ * and what endpoints can do (promise.h). What such a provider leaves unchecked is checked nevertheless.
  *
  * One table of constants. Pure; any thread.
  */
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "contract/mr_offer.h"
+#include "contract/promise.h"
 
 /* Calls that not every provider has. */
 enum mrf_profile_call {
@@ -37,6 +38,7 @@ struct mrf_profile {
 	int iov_error; /* FI_E*, for more segments than iov_limit */
 	/* FI_E*, of the calls that it does not have; 0: it has it, or the mode decides that. */
 	int error[MRF_PROFILE_CALLS];
+	const struct mrf_promise *promise; /* all the rest that fi_getinfo says */
 };
 
 /* In the order in which they are listed. NULL: there is none with this number. */

@@ -166,9 +166,14 @@ static int take_profile(struct mrf_domain *domain)
 	const char *name = mrf_env_str(MRF_PARAM_PROFILE);
 	char why[192];
 
-	domain->space.profile = name ? mrf_profile_find(name, why, sizeof(why)) : NULL;
-	if (!name || domain->space.profile)
+	domain->promise = &mrf_promise_all;
+	if (!name)
 		return 0;
+	domain->space.profile = mrf_profile_find(name, why, sizeof(why));
+	if (domain->space.profile) {
+		domain->promise = domain->space.profile->promise;
+		return 0;
+	}
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2164,
 			  "fi_domain: FI_MRFAB_PROFILE=\"%.64s\": %s", name, why);
 }
@@ -187,7 +192,7 @@ static int open_space(struct mrf_domain *domain, const struct fi_info *info)
 	space->pd = domain->pd;
 	space->mode = mrf_mr_mode_runs((uint64_t)info->domain_attr->mr_mode, info->mode);
 	/* No capabilities at all stand for all of them. */
-	space->atomics = !info->caps || (info->caps & FI_ATOMIC);
+	space->atomics = (info->caps ? info->caps : domain->promise->caps) & FI_ATOMIC;
 	space->api_version = domain->fabric->api_version;
 	space->has_events = info->caps & FI_RMA_EVENT;
 	space->max_mr = mrf_vdev_limits(domain->vdev)->max_mr;

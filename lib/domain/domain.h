@@ -9,6 +9,7 @@
 
 #include <rdma/fi_domain.h>
 #include "base/compiler.h"
+#include "contract/promise.h"
 #include "domain/fabric.h"
 #include "domain/leaks.h"
 #include "mr/mr.h"
@@ -25,6 +26,7 @@ struct mrf_domain {
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd; /* isolation class "default" */
 	struct mrf_mr_space space;
+	const struct mrf_promise *promise; /* what endpoints may do; immutable */
 	struct mrf_leaks_node leaks;
 	uint64_t told;	      /* for mrf_log_due: when all that is open on it was named */
 	struct mrf_hold eq;   /* on the bound event queue; guarded by lock */

@@ -92,16 +92,18 @@ static int check_atomic_flags(const struct mrf_atomic_req *req)
 			  (unsigned long)(req->flags & ~MSG_FLAGS));
 }
 
-static int check_remote_ioc(const struct mrf_atomic_req *req, size_t *count)
+static int check_remote_ioc(const struct mrf_ep *ep, const struct mrf_atomic_req *req,
+			    size_t *count)
 {
+	unsigned limit = ep->domain->promise->rma_iov;
 	size_t size = mrf_atomic_size(req->datatype), i;
 
-	if (!req->rma || !req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV)
+	if (!req->rma || !req->rma_count || req->rma_count > limit)
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_EP_DATA, 4246,
-			"%s: %zu remote buffer%s at %p: there must be an array of 1 to %d",
+			"%s: %zu remote buffer%s at %p: there must be an array of 1 to %u",
 			family_name[req->family], req->rma_count, MRF_S(req->rma_count),
-			(const void *)req->rma, MRF_LIMIT_RMA_IOV);
+			(const void *)req->rma, limit);
 	*count = 0;
 	for (i = 0; i < req->rma_count; i++) {
 		const struct fi_rma_ioc *ioc = &req->rma[i];
@@ -142,17 +144,18 @@ static int check_values_end(const struct mrf_atomic_req *req, const struct mrf_a
 }
 
 /* The buffers of each kind have as many elements together as the target's. */
-static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic_iov *iov,
-		       size_t want, const char *what)
+static int check_local(const struct mrf_ep *ep, const struct mrf_atomic_req *req,
+		       const struct mrf_atomic_iov *iov, size_t want, const char *what)
 {
+	unsigned limit = ep->domain->promise->tx_iov;
 	const char *name = family_name[req->family];
 	size_t have = 0, i;
 
-	if (!iov->iov || !iov->count || iov->count > MRF_LIMIT_IOV)
+	if (!iov->iov || !iov->count || iov->count > limit)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4249,
-				  "%s: %zu buffer%s of %s at %p: there must be an array of 1 to %d",
+				  "%s: %zu buffer%s of %s at %p: there must be an array of 1 to %u",
 				  name, iov->count, MRF_S(iov->count), what, (const void *)iov->iov,
-				  MRF_LIMIT_IOV);
+				  limit);
 	for (i = 0; i < iov->count; i++) {
 		if (iov->iov[i].count && !iov->iov[i].addr)
 			return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4250,
@@ -168,22 +171,23 @@ static int check_local(const struct mrf_atomic_req *req, const struct mrf_atomic
 			  name, have, MRF_S(have), what, want);
 }
 
-static int check_buffers(const struct mrf_atomic_req *req, size_t count)
+static int check_buffers(const struct mrf_ep *ep, const struct mrf_atomic_req *req, size_t count)
 {
 	int ret = 0;
 
 	if (req->op != FI_ATOMIC_READ)
-		ret = check_local(req, &req->operand, count, "operands");
+		ret = check_local(ep, req, &req->operand, count, "operands");
 	if (!ret && req->family == MRF_ATOMIC_COMPARE)
-		ret = check_local(req, &req->compare, count, "comparands");
+		ret = check_local(ep, req, &req->compare, count, "comparands");
 	if (!ret && req->family != MRF_ATOMIC_BASE)
-		ret = check_local(req, &req->result, count, "results");
+		ret = check_local(ep, req, &req->result, count, "results");
 	return ret;
 }
 
-static int check_size(const struct mrf_atomic_req *req, size_t count)
+static int check_size(const struct mrf_ep *ep, const struct mrf_atomic_req *req, size_t count)
 {
 	size_t size = mrf_atomic_size(req->datatype);
+	unsigned inject = ep->domain->promise->inject;
 
 	if (!count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4252, "%s: there are no elements",
@@ -192,10 +196,10 @@ static int check_size(const struct mrf_atomic_req *req, size_t count)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4247,
 				  "%s: %zu elements are too many: one call may have at most %zu",
 				  family_name[req->family], count, MRF_LIMIT_ATOMIC_SIZE / size);
-	if ((req->flags & FI_INJECT) && count * size > MRF_LIMIT_INJECT)
+	if ((req->flags & FI_INJECT) && count * size > inject)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4253,
-				  "%s: %zu bytes are more than inject_size, which is %d",
-				  family_name[req->family], count * size, MRF_LIMIT_INJECT);
+				  "%s: %zu bytes are more than inject_size, which is %u",
+				  family_name[req->family], count * size, inject);
 	return 0;
 }
 
@@ -211,10 +215,10 @@ static int check_atomic(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 	if (!ret)
 		ret = check_atomic_flags(req);
 	if (!ret)
-		ret = check_remote_ioc(req, &count);
+		ret = check_remote_ioc(ep, req, &count);
 	if (!ret)
-		ret = check_size(req, count);
-	return ret ? ret : check_buffers(req, count);
+		ret = check_size(ep, req, count);
+	return ret ? ret : check_buffers(ep, req, count);
 }
 
 static int submit(struct mrf_ep *ep, const struct mrf_atomic_req *req)

@@ -9,7 +9,6 @@
 #include <rdma/fi_errno.h>
 #include "base/iov.h"
 #include "base/log.h"
-#include "contract/limits.h"
 #include "ep/model/ep.h"
 
 static inline int mrf_check_enabled(const struct mrf_ep *ep, const char *call)
@@ -28,23 +27,37 @@ static inline int mrf_check_flags(const char *call, uint64_t flags, uint64_t kno
 			  (unsigned long)flags, (unsigned long)(flags & ~known), call);
 }
 
-/* The local buffers. */
-static inline int mrf_check_iov(const char *call, const struct iovec *iov, size_t count)
+/* The local buffers. limit: tx_iov or rx_iov of what the domain promises. */
+static inline int mrf_check_iov(const char *call, const struct iovec *iov, size_t count,
+				unsigned limit)
 {
-	if (mrf_likely(count <= MRF_LIMIT_IOV && (iov || !count)))
+	if (mrf_likely(count <= limit && (iov || !count)))
 		return 0;
 	return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4003,
-			  "%s: %zu local buffer%s at %p: there must be an array of at most %d",
-			  call, count, MRF_S(count), (const void *)iov, MRF_LIMIT_IOV);
+			  "%s: %zu local buffer%s at %p: there must be an array of at most %u",
+			  call, count, MRF_S(count), (const void *)iov, limit);
 }
 
-static inline int mrf_check_injected(const char *call, uint64_t flags, size_t len)
+static inline int mrf_check_injected(const struct mrf_ep *ep, const char *call, uint64_t flags,
+				     size_t len)
 {
-	if (mrf_likely(!(flags & FI_INJECT) || len <= MRF_LIMIT_INJECT))
+	unsigned limit = ep->domain->promise->inject;
+
+	if (mrf_likely(!(flags & FI_INJECT) || len <= limit))
 		return 0;
 	return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4008,
-			  "%s: %zu bytes are more than inject_size, which is %d", call, len,
-			  MRF_LIMIT_INJECT);
+			  "%s: %zu bytes are more than inject_size, which is %u", call, len, limit);
+}
+
+/* Immediate data, which not every provider has. */
+static inline int mrf_check_data(const struct mrf_ep *ep, const char *call, uint64_t flags)
+{
+	if (mrf_likely(!(flags & FI_REMOTE_CQ_DATA) || ep->domain->promise->cq_data))
+		return 0;
+	return mrf_refuse(FI_ENOSYS, FI_LOG_EP_DATA, 4082,
+			  "%s: there are no immediate data: cq_data_size is 0 with "
+			  "FI_MRFAB_PROFILE=%s",
+			  call, ep->domain->space.profile->name);
 }
 
 /* The structure that a call gets its arguments in. */

@@ -46,8 +46,10 @@ static void source_finish(struct mrf_source *source)
 
 static void allow_short_locked(struct mrf_ep *ep)
 {
+	/* It does not look at the limits of a profile. */
 	bool may = ep->enabled && !(ep->op_flags & ~MRF_SHORT_FLAGS) &&
-		   !ep->domain->space.careful && !ep->domain->space.faults;
+		   !ep->domain->space.careful && !ep->domain->space.faults &&
+		   ep->domain->promise == &mrf_promise_all;
 	bool reads = may && ep->caps & FI_READ && !(ep->orders & FI_ORDER_RAS);
 	bool writes = may && ep->caps & FI_WRITE && !(ep->orders & FI_ORDER_WAS);
 	/* Atomic operations may have their values in memory of a device. */
@@ -244,12 +246,12 @@ static void init_fid(struct mrf_ep *ep, void *context)
  * No capability means all of them, and no direction means every direction. Directions of messages
  * without messages ask for nothing: programs name FI_RECV so that a queue for receives makes progress.
  */
-static uint64_t all_caps(uint64_t caps)
+static uint64_t all_caps(uint64_t caps, uint64_t offered)
 {
 	if (!(caps & MRF_CAPS_MSG_WHATS))
 		caps &= ~MRF_CAPS_MSG_WAYS;
 	if (!caps)
-		return MRF_CAPS;
+		return MRF_CAPS & offered;
 	if (caps & MRF_CAPS_MSG_WHATS && !(caps & MRF_CAPS_MSG_WAYS))
 		caps |= MRF_CAPS_MSG_WAYS;
 	if (caps & (FI_RMA | FI_ATOMIC) && !(caps & MRF_CAPS_RMA_WAYS))
@@ -263,7 +265,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 
 	ep->domain = domain;
 	ep->kicked = mrf_service_kicked;
-	ep->caps = all_caps(info->caps);
+	ep->caps = all_caps(info->caps, domain->promise->caps);
 	ep->orders = mrf_order_asked(info);
 	ep->max_parts = MRF_EP_PARTS;
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
@@ -311,9 +313,11 @@ static int check_info(const struct fi_info *info, struct fid_ep **out)
 
 static int check_caps(const struct mrf_domain *domain, uint64_t caps)
 {
-	if (caps & ~MRF_CAPS_ALL)
+	uint64_t missing = caps & ~domain->promise->caps;
+
+	if (missing)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps=%#lx: %#lx is not offered",
-				  (unsigned long)caps, (unsigned long)(caps & ~MRF_CAPS_ALL));
+				  (unsigned long)caps, (unsigned long)missing);
 	if (caps & FI_HMEM && !(domain->space.mode & FI_MR_HMEM))
 		return mrf_refuse(
 			FI_EINVAL, FI_LOG_EP_CTRL, 4065,

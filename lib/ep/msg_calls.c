@@ -59,14 +59,15 @@ static int check_send_flags(const char *call, uint64_t flags)
 			  call, mrf_names_bits(&mrf_names_op_flags, later, names, sizeof(names)));
 }
 
-static int check_send_length(const char *call, uint64_t flags, size_t len)
+static int check_send_length(const struct mrf_ep *ep, const char *call, uint64_t flags, size_t len)
 {
-	int ret = mrf_check_injected(call, flags, len);
+	size_t max = ep->domain->promise->msg_size;
+	int ret = mrf_check_injected(ep, call, flags, len);
 
-	if (!ret && len > MRF_LIMIT_MSG_SIZE)
+	if (!ret && len > max)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4072,
 				  "%s: %zu bytes: a message has at most max_msg_size, %zu", call,
-				  len, MRF_LIMIT_MSG_SIZE);
+				  len, max);
 	return ret;
 }
 
@@ -85,10 +86,12 @@ ssize_t mrf_msg_submit_send(struct fid_ep *fid, const char *call, struct mrf_req
 	if (!ret)
 		ret = check_send_flags(call, req->flags);
 	if (!ret)
-		ret = mrf_check_iov(call, req->iov, req->count);
+		ret = mrf_check_data(ep, call, req->flags);
+	if (!ret)
+		ret = mrf_check_iov(call, req->iov, req->count, ep->domain->promise->tx_iov);
 	if (!ret) {
 		len = mrf_iov_total(req->iov, req->count);
-		ret = check_send_length(call, req->flags, len);
+		ret = check_send_length(ep, call, req->flags, len);
 	}
 	if (ret)
 		return ret;
@@ -217,7 +220,7 @@ static int check_multi(const char *call, const struct mrf_recv_req *req)
 
 static int check_recv_buffers(struct mrf_ep *ep, const char *call, const struct mrf_recv_req *req)
 {
-	int ret = mrf_check_iov(call, req->iov, req->count);
+	int ret = mrf_check_iov(call, req->iov, req->count, ep->domain->promise->rx_iov);
 
 	if (!ret && req->multi)
 		ret = check_multi(call, req);

@@ -15,22 +15,24 @@
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 	 FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE)
 
-static int check_counts(const struct mrf_req *req)
+static int check_counts(const struct mrf_ep *ep, const struct mrf_req *req)
 {
-	int ret = mrf_check_iov(req->type->call, req->iov, req->count);
+	const struct mrf_promise *promise = ep->domain->promise;
+	int ret = mrf_check_iov(req->type->call, req->iov, req->count, promise->tx_iov);
 
 	if (ret)
 		return ret;
-	if (!req->rma_count || req->rma_count > MRF_LIMIT_RMA_IOV || !req->rma)
+	if (!req->rma_count || req->rma_count > promise->rma_iov || !req->rma)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4004,
-				  "%zu remote buffer%s at %p: there must be an array of 1 to %d",
+				  "%zu remote buffer%s at %p: there must be an array of 1 to %u",
 				  req->rma_count, MRF_S(req->rma_count), (const void *)req->rma,
-				  MRF_LIMIT_RMA_IOV);
+				  promise->rma_iov);
 	return 0;
 }
 
-static int check_lengths(const struct mrf_req *req)
+static int check_lengths(const struct mrf_ep *ep, const struct mrf_req *req)
 {
+	size_t max = ep->domain->promise->msg_size;
 	size_t here = mrf_iov_total(req->iov, req->count), there = 0, i;
 
 	for (i = 0; i < req->rma_count; i++) {
@@ -47,20 +49,21 @@ static int check_lengths(const struct mrf_req *req)
 				  "the local buffers have %zu byte%s and the remote ones "
 				  "%zu: these numbers must be equal",
 				  here, MRF_S(here), there);
-	if (here > MRF_LIMIT_MSG_SIZE)
+	if (here > max)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4007,
-				  "%zu bytes are more than max_msg_size, which is %zu", here,
-				  MRF_LIMIT_MSG_SIZE);
-	return mrf_check_injected(req->type->call, req->flags, here);
+				  "%zu bytes are more than max_msg_size, which is %zu", here, max);
+	return mrf_check_injected(ep, req->type->call, req->flags, here);
 }
 
-static int check_flags(const struct mrf_req *req)
+static int check_flags(const struct mrf_ep *ep, const struct mrf_req *req)
 {
 	uint64_t known = MSG_FLAGS;
+	int ret;
 
 	if (!req->type->data)
 		known &= ~(FI_INJECT | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA);
-	return mrf_check_flags(req->type->call, req->flags, known);
+	ret = mrf_check_flags(req->type->call, req->flags, known);
+	return ret ? ret : mrf_check_data(ep, req->type->call, req->flags);
 }
 
 static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
@@ -86,10 +89,10 @@ static int check(struct mrf_ep *ep, const struct mrf_req *req)
 	if (!ret)
 		ret = check_state(ep, req);
 	if (!ret)
-		ret = check_flags(req);
+		ret = check_flags(ep, req);
 	if (!ret)
-		ret = check_counts(req);
-	return ret ? ret : check_lengths(req);
+		ret = check_counts(ep, req);
+	return ret ? ret : check_lengths(ep, req);
 }
 
 /* The local bytes come before the lock, because they may have to be pinned or read in. */

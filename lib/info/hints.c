@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "info/query.h"
 
+#include <stdio.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -10,7 +11,6 @@
 #include "contract/limits.h"
 #include "contract/rules.h"
 #include "info/decline.h"
-#include "info/offer.h"
 #include "obj/obj.h"
 
 /* How a requested value is compared with the offer. 0 always accepts any value. */
@@ -117,31 +117,25 @@ uint64_t mrf_info_number(const void *at, size_t size)
 	}
 }
 
-/* Of a domain it depends on the profile. */
 static uint64_t offer_of(const struct row *row, const struct mrf_info_query *query)
 {
-	size_t domain = offsetof(struct mrf_info_offer, domain);
-
-	if (row->part == offsetof(struct fi_info, domain_attr))
-		return mrf_info_number((const char *)&query->domain + (row->offer - domain),
-				       row->size);
-	return mrf_info_number((const char *)&mrf_info_offer + row->offer, row->size);
+	return mrf_info_number((const char *)&query->has + row->offer, row->size);
 }
 
-static bool row_fits(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
+static bool row_fits(const struct row *row, uint64_t offered, uint64_t asked)
 {
 	if (!asked)
 		return true;
 	switch (row->kind) {
 	case BITS:
-		return !(asked & ~offer_of(row, query));
+		return !(asked & ~offered);
 	case EQUAL:
-		return asked == offer_of(row, query);
+		return asked == offered;
 	case AT_MOST:
 	case KNOWN:
 		break;
 	}
-	return asked <= offer_of(row, query);
+	return asked <= offered;
 }
 
 static const char *row_text(const struct row *row, uint64_t value, char *buf, size_t len)
@@ -170,8 +164,27 @@ static int refuse_value(const struct row *row, const struct mrf_info_query *quer
 				row->field, asked, offer_of(row, query));
 }
 
+/* As with a registration mode, the result of a test: said each time. */
+static int refuse_profile(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
+{
+	uint64_t offered = offer_of(row, query);
+	char text[256];
+
+	if (row->kind == BITS)
+		row_text(row, asked & ~offered, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "more than %lu", offered);
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1037,
+			  "hints->%s=%#lx: FI_MRFAB_PROFILE=%s (%s) does not offer %s", row->field,
+			  asked, query->profile->name, query->profile->what, text);
+}
+
 static int refuse_row(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
+	const char *all = (const char *)&mrf_info_offer;
+
+	if (row_fits(row, mrf_info_number(all + row->offer, row->size), asked))
+		return refuse_profile(row, query, asked);
 	switch (row->kind) {
 	case BITS:
 		return refuse_bits(row, query, asked);
@@ -201,7 +214,7 @@ static int check_rows(const struct mrf_info_query *query)
 		asked = mrf_info_number((const char *)part + rows[i].offset, rows[i].size);
 		if (rows[i].names == &mrf_names_caps)
 			asked = mrf_info_asked_caps(asked);
-		if (!row_fits(&rows[i], query, asked))
+		if (!row_fits(&rows[i], offer_of(&rows[i], query), asked))
 			ret = refuse_row(&rows[i], query, asked);
 	}
 	return ret;

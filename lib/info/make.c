@@ -10,7 +10,6 @@
 #include "contract/rules.h"
 #include "domain/domain.h"
 #include "info/api.h"
-#include "info/offer.h"
 #include "proto/rawkey.h"
 
 uint32_t mrf_info_prov_version(void)
@@ -49,13 +48,14 @@ static size_t or_size(size_t hint, size_t offered)
 	return hint ? hint : offered;
 }
 
-static void make_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_tx_attr *hint)
+static void make_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_tx_attr *has,
+		    const struct fi_tx_attr *hint)
 {
-	*tx = mrf_info_offer.tx;
+	*tx = *has;
 	tx->op_flags = 0;
-	tx->msg_order = MRF_MSG_ORDER;
+	tx->msg_order = has->msg_order & MRF_MSG_ORDER;
 	tx->size = MRF_LIMIT_TX_SIZE;
-	tx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_TX);
+	tx->caps = part_caps(hint ? hint->caps : 0, caps, has->caps & MRF_CAPS_TX);
 	if (!hint || !hint->caps)
 		tx->caps |= caps & MRF_CAPS_TX_EXTRA;
 	if (!hint)
@@ -68,13 +68,14 @@ static void make_tx(struct fi_tx_attr *tx, uint64_t caps, const struct fi_tx_att
 	tx->rma_iov_limit = or_size(hint->rma_iov_limit, tx->rma_iov_limit);
 }
 
-static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_attr *hint)
+static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_attr *has,
+		    const struct fi_rx_attr *hint)
 {
-	*rx = mrf_info_offer.rx;
+	*rx = *has;
 	rx->op_flags = 0;
-	rx->msg_order = MRF_MSG_ORDER;
+	rx->msg_order = has->msg_order & MRF_MSG_ORDER;
 	rx->size = MRF_LIMIT_RX_SIZE;
-	rx->caps = part_caps(hint ? hint->caps : 0, caps, MRF_CAPS_RX);
+	rx->caps = part_caps(hint ? hint->caps : 0, caps, has->caps & MRF_CAPS_RX);
 	if (!hint || !hint->caps)
 		rx->caps |= caps & MRF_CAPS_RX_EXTRA;
 	if (!hint)
@@ -92,7 +93,7 @@ static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_att
 static void make_domain(struct fi_domain_attr *domain, const struct mrf_info_query *query,
 			const struct fi_domain_attr *hint)
 {
-	*domain = query->domain;
+	*domain = query->has.domain;
 	domain->threading = FI_THREAD_SAFE;
 	domain->control_progress = domain->data_progress = FI_PROGRESS_AUTO;
 	domain->av_type = FI_AV_UNSPEC;
@@ -194,12 +195,12 @@ static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 	const struct fi_info *hints = query->hints;
 
 	info->caps = mrf_info_mode_caps(query);
-	make_tx(info->tx_attr, info->caps, hints ? hints->tx_attr : NULL);
-	make_rx(info->rx_attr, info->caps, hints ? hints->rx_attr : NULL);
+	make_tx(info->tx_attr, info->caps, &query->has.tx, hints ? hints->tx_attr : NULL);
+	make_rx(info->rx_attr, info->caps, &query->has.rx, hints ? hints->rx_attr : NULL);
 	if (mrf_info_mode_withheld(query))
 		info->rx_attr->caps &= FI_HMEM | MRF_CAPS_MSG_WHATS | FI_RECV | FI_MULTI_RECV |
 				       MRF_CAPS_RX_LABELS; /* whatever was asked of it */
-	*info->ep_attr = mrf_info_offer.ep;
+	*info->ep_attr = query->has.ep;
 	info->ep_attr->auth_key_size = 0;
 	if (hints && hints->ep_attr && hints->ep_attr->mem_tag_format)
 		info->ep_attr->mem_tag_format = hints->ep_attr->mem_tag_format;

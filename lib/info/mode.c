@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/names.h"
@@ -38,6 +39,31 @@ static void take_profile_attrs(struct fi_domain_attr *domain, const struct mrf_p
 	domain->mr_iov_limit = profile->iov_limit;
 	if (profile->mr_cnt)
 		domain->mr_cnt = profile->mr_cnt;
+	domain->cq_data_size = profile->promise->cq_data;
+	domain->caps &= profile->promise->caps;
+}
+
+static size_t ordered(const struct mrf_promise *promise, uint64_t orders)
+{
+	return promise->order & orders ? promise->order_size : 0;
+}
+
+static void take_promise(struct mrf_info_offer *has, const struct mrf_promise *promise)
+{
+	has->caps &= promise->caps;
+	has->tx.caps &= promise->caps;
+	has->tx.msg_order &= promise->order;
+	has->tx.inject_size = promise->inject;
+	has->tx.iov_limit = promise->tx_iov;
+	has->tx.rma_iov_limit = promise->rma_iov;
+	has->rx.caps &= promise->caps;
+	has->rx.msg_order &= promise->order;
+	has->rx.iov_limit = promise->rx_iov;
+	has->ep.max_msg_size = promise->msg_size;
+	has->ep.max_order_raw_size =
+		ordered(promise, FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW);
+	has->ep.max_order_waw_size =
+		ordered(promise, FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW);
 }
 
 static int set_profile(struct mrf_info_query *query, const char *name)
@@ -58,7 +84,8 @@ static int set_profile(struct mrf_info_query *query, const char *name)
 	query->variable = "FI_MRFAB_PROFILE";
 	query->required = name;
 	query->offer = mrf_profile_offer(query->profile);
-	take_profile_attrs(&query->domain, query->profile);
+	take_profile_attrs(&query->has.domain, query->profile);
+	take_promise(&query->has, query->profile->promise);
 	return 0;
 }
 
@@ -89,7 +116,7 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 
 	set_ask(query);
 	query->offer = mrf_mr_offer_default;
-	query->domain = mrf_info_offer.domain;
+	query->has = mrf_info_offer;
 	ret = profile ? set_profile(query, profile) : set_modes(query);
 	if (!ret && query->mr.caps & FI_HMEM)
 		mrf_mr_offer_need_hmem(&query->offer);
@@ -202,26 +229,28 @@ uint64_t mrf_info_with_directions(uint64_t caps, uint64_t offered)
  * Returns what is asked for and nothing else. But communication inside a node and between
  * nodes both work at no cost, so both are returned unless the application named one.
  */
-static uint64_t caps_granted(const struct fi_info *hints)
+static uint64_t caps_granted(const struct mrf_info_query *query)
 {
-	uint64_t asked = hints ? hints->caps : 0;
-	uint64_t primary = asked ? mrf_info_asked_caps(asked) & MRF_CAPS_PRIMARY : MRF_CAPS_PRIMARY;
+	uint64_t asked = query->hints ? query->hints->caps : 0;
+	uint64_t offered = MRF_CAPS_PRIMARY & query->has.caps;
+	uint64_t primary = asked ? mrf_info_asked_caps(asked) & MRF_CAPS_PRIMARY : offered;
 	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
 
-	return mrf_info_with_directions(primary, MRF_CAPS_PRIMARY) |
-	       (secondary ? secondary : MRF_CAPS_SECONDARY) | (asked & MRF_CAPS_EXTRA);
+	return mrf_info_with_directions(primary, offered) |
+	       (secondary ? secondary : MRF_CAPS_SECONDARY & query->has.caps) |
+	       (asked & MRF_CAPS_EXTRA);
 }
 
 bool mrf_info_mode_withheld(const struct mrf_info_query *query)
 {
-	uint64_t granted = caps_granted(query->hints);
+	uint64_t granted = caps_granted(query);
 
 	return mrf_mr_mode_answer_caps(query->offer.table, &query->mr, granted) != granted;
 }
 
 uint64_t mrf_info_mode_caps(const struct mrf_info_query *query)
 {
-	uint64_t caps = caps_granted(query->hints);
+	uint64_t caps = caps_granted(query);
 
 	if (!mrf_info_mode_withheld(query))
 		return caps;

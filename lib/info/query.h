@@ -12,6 +12,7 @@
 #include "contract/mr_offer.h"
 #include "contract/profile.h"
 #include "base/addr.h"
+#include "info/offer.h"
 #include "verbs/vnl_path.h"
 
 #define MRF_INFO_ADDRS 16 /* addresses of one name that are tried */
@@ -37,7 +38,7 @@ struct mrf_info_query {
 	/* FI_MRFAB_MR_MODE or FI_MRFAB_PROFILE, and its value, owned by the environment; or NULL */
 	const char *variable, *required;
 	const struct mrf_profile *profile; /* or NULL */
-	struct fi_domain_attr domain; /* what is offered of it, the profile's limits among it */
+	struct mrf_info_offer has;	   /* mrf_info_offer, within the profile's limits */
 	struct mrf_info_addrs src;
 	struct mrf_info_addrs dest;
 };
@@ -72,7 +73,7 @@ bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_pat
 /* --- mr_mode, from the hints and FI_MRFAB_MR_MODE: mode.c ------------------------- */
 
 /*
- * Sets mr, offer, domain, profile and required from the hints and the present environment. -FI_ENODATA
+ * Sets mr, offer, has, profile and required from the hints and the present environment. -FI_ENODATA
  * (logged): FI_MRFAB_MR_MODE or FI_MRFAB_PROFILE makes no sense.
  */
 int mrf_info_mode_set(struct mrf_info_query *query);

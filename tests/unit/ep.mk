@@ -45,6 +45,7 @@ unit_programs += \
 	tests/unit/t_local \
 	tests/unit/t_rpc \
 	tests/unit/t_msg_calls \
+	tests/unit/t_profile_ep \
 	tests/unit/t_once \
 	tests/unit/t_short \
 	tests/unit/t_short_msg \
@@ -128,6 +129,8 @@ tests_unit_t_breaks_long_SOURCES = tests/unit/t_breaks_long.c $(breaks) $(EP_FIX
 tests_unit_t_breaks_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
 tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_profile_ep_SOURCES = tests/unit/t_profile_ep.c $(EP_FIXTURE)
+tests_unit_t_profile_ep_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_calls_SOURCES = tests/unit/t_msg_calls.c $(EP_FIXTURE)
 tests_unit_t_msg_calls_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_calls_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_send_submit,--wrap=mrf_recv_post \

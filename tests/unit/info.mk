@@ -7,6 +7,8 @@ unit_programs += \
 	tests/unit/t_mr_require \
 	tests/unit/t_ledger \
 	tests/unit/t_profile \
+	tests/unit/t_profile_page \
+	tests/unit/t_promise \
 	tests/unit/t_prov \
 	tests/unit/t_vnl
 EXTRA_DIST += tests/data/mr_mode-1.17.csv
@@ -32,6 +34,11 @@ tests_unit_t_ledger_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)
 tests_unit_t_profile_SOURCES = tests/unit/t_profile.c tests/fake/fake_vnl.h tests/unit/one_device.h $(FAKE_FABRIC)
 tests_unit_t_profile_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_profile_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)
+tests_unit_t_profile_page_SOURCES = tests/unit/t_profile_page.c tests/unit/unit.h
+tests_unit_t_profile_page_LDADD = $(UNIT_LDADD)
+tests_unit_t_promise_SOURCES = tests/unit/t_promise.c tests/fake/fake_vnl.h tests/unit/one_device.h tests/unit/unit.h
+tests_unit_t_promise_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_promise_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)
 # The module's object, and a program that shows it functions as libfabric's core does.
 tests_unit_t_prov_SOURCES = tests/unit/t_prov.c lib/prov/prov.c tests/fake/fake_vnl.h \
 	tests/unit/one_device.h tests/unit/unit.h

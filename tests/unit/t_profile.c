@@ -21,7 +21,7 @@
 #define V17 FI_VERSION(1, 17)
 #define ALL ((int)MRF_MR_REQUIRABLE)
 #define LEGACY ((uint64_t)(FI_MR_BASIC | FI_MR_SCALABLE))
-#define PROFILES 22
+#define PROFILES 24
 #define SEGMENTS 16
 
 static struct unit_capture cap;
@@ -79,6 +79,7 @@ static const struct mrf_profile *open_profile(size_t at)
 
 	ck_assert_ptr_nonnull(profile);
 	ck_assert_int_eq(setenv(VAR, profile->name, 1), 0);
+	hints->caps = (FI_MSG | FI_RMA) & profile->promise->caps;
 	ck_assert_int_eq(get(ALL), 0);
 	ck_assert_int_eq(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);

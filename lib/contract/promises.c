@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tcp, sockets, rxd, shm and mrail were measured with libfabric 1.17; the others are in the source of its
+ * release 2.1. Numbers that a device decides are those of common devices.
+ */
+#include "contract/promises.h"
+
+#include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+#include "contract/limits.h"
+
+#define NEAR_AND_FAR (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define MESSAGES (FI_MSG | MRF_CAPS_MSG_WAYS)
+#define ACCESSES (FI_RMA | MRF_CAPS_RMA_WAYS)
+/* Messages with tags, and receives that say from whom, or that hold several. */
+#define MATCHING (FI_TAGGED | FI_MULTI_RECV | FI_SOURCE | FI_DIRECTED_RECV)
+#define EVERYTHING (MESSAGES | MATCHING | ACCESSES | FI_ATOMIC)
+
+#define ORDER_RAR (FI_ORDER_RAR | FI_ORDER_RMA_RAR | FI_ORDER_ATOMIC_RAR)
+#define ORDER_RAW (FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW)
+#define ORDER_WAW (FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW)
+#define ORDER_ATOMICS \
+	(FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+#define ORDER_ACCESSES (ORDER_RAR | ORDER_RAW | ORDER_WAW)
+#define ORDER_EVERY (MRF_MSG_ORDER | MRF_MSG_ORDER_EXTRA)
+/* Of reliable connections: all but what overtakes a read. */
+#define ORDER_CONNECTION \
+	(ORDER_ACCESSES | FI_ORDER_SAS | FI_ORDER_RAS | FI_ORDER_WAS | FI_ORDER_SAW)
+
+#define SIZES .msg_size = MRF_LIMIT_MSG_SIZE, .cq_data = MRF_LIMIT_CQ_DATA
+#define IOV(tx, rx, rma) .tx_iov = (tx), .rx_iov = (rx), .rma_iov = (rma)
+
+const struct mrf_promise mrf_promise_verbs = {
+	.caps = MESSAGES | ACCESSES | FI_ATOMIC | FI_HMEM | NEAR_AND_FAR,
+	.order = ORDER_CONNECTION,
+	.order_size = MRF_LIMIT_ORDER_SIZE,
+	.inject = MRF_LIMIT_INJECT,
+	SIZES,
+	IOV(4, 4, 1),
+};
+
+const struct mrf_promise mrf_promise_rxm = {
+	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
+	.order = ORDER_CONNECTION,
+	.order_size = MRF_LIMIT_ORDER_SIZE,
+	.inject = MRF_LIMIT_INJECT,
+	SIZES,
+	IOV(4, 4, 1),
+};
+
+/* Orders of accesses are those of atomic operations alone. */
+const struct mrf_promise mrf_promise_efa = {
+	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
+	.order = FI_ORDER_SAS | ORDER_ATOMICS,
+	.order_size = MRF_LIMIT_ATOMIC_SIZE,
+	.inject = MRF_LIMIT_INJECT,
+	SIZES,
+	IOV(4, 4, 1),
+};
+
+const struct mrf_promise mrf_promise_efa_direct = {
+	.caps = MESSAGES | ACCESSES | FI_SOURCE | FI_HMEM | NEAR_AND_FAR,
+	.inject = 32,
+	SIZES,
+	IOV(2, 2, 1),
+};
+
+const struct mrf_promise mrf_promise_cxi = {
+	.caps = EVERYTHING | FI_HMEM | FI_SOURCE_ERR | FI_RMA_EVENT | FI_FENCE | NEAR_AND_FAR,
+	.order = FI_ORDER_SAS | FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAR |
+		 FI_ORDER_ATOMIC_WAW | FI_ORDER_ATOMIC_RAR,
+	.order_size = MRF_LIMIT_ORDER_SIZE,
+	.inject = 192,
+	SIZES,
+	IOV(1, 1, 1),
+};
+
+const struct mrf_promise mrf_promise_ucx = {
+	.caps = MESSAGES | FI_TAGGED | FI_MULTI_RECV | ACCESSES | FI_HMEM | NEAR_AND_FAR,
+	.order = FI_ORDER_SAS,
+	.msg_size = MRF_LIMIT_MSG_SIZE,
+	.inject = MRF_LIMIT_INJECT,
+	IOV(1, 4, 1),
+};
+
+/* Over rails of tcp. */
+const struct mrf_promise mrf_promise_mrail = {
+	.caps = MESSAGES | FI_TAGGED | FI_MULTI_RECV | FI_SOURCE | ACCESSES | NEAR_AND_FAR,
+	.order = ORDER_CONNECTION,
+	.order_size = MRF_LIMIT_ORDER_SIZE,
+	.inject = 48,
+	SIZES,
+	IOV(3, 3, 4),
+};
+
+const struct mrf_promise mrf_promise_tcp = {
+	.caps = MESSAGES | MATCHING | ACCESSES | FI_RMA_EVENT | FI_RMA_PMEM | NEAR_AND_FAR,
+	.order = ORDER_CONNECTION,
+	.order_size = MRF_LIMIT_ORDER_SIZE,
+	.inject = 128,
+	SIZES,
+	IOV(4, 4, 4),
+};
+
+const struct mrf_promise mrf_promise_sockets = {
+	.caps = EVERYTHING | FI_FENCE | FI_RMA_EVENT | FI_RMA_PMEM | NEAR_AND_FAR,
+	.order = ORDER_EVERY,
+	.order_size = MRF_LIMIT_ORDER_SIZE,
+	.inject = 255,
+	SIZES,
+	IOV(8, 8, 8),
+};
+
+const struct mrf_promise mrf_promise_rxd = {
+	.caps = EVERYTHING | FI_RMA_EVENT | NEAR_AND_FAR,
+	.order = ORDER_CONNECTION | FI_ORDER_ATOMIC_WAR,
+	.order_size = MRF_LIMIT_ORDER_SIZE,
+	.inject = MRF_LIMIT_INJECT,
+	SIZES,
+	IOV(4, 4, 4),
+};
+
+const struct mrf_promise mrf_promise_shm = {
+	.caps = EVERYTHING | FI_RMA_EVENT | FI_HMEM | FI_LOCAL_COMM,
+	.order = ORDER_EVERY,
+	.order_size = MRF_LIMIT_ORDER_SIZE,
+	.inject = MRF_LIMIT_INJECT,
+	SIZES,
+	IOV(4, 4, 4),
+};
+
+/* It is not chosen by programs that ask for an order of accesses. */
+const struct mrf_promise mrf_promise_shm_fast = {
+	.caps = EVERYTHING | FI_RMA_EVENT | FI_HMEM | FI_LOCAL_COMM,
+	.order = FI_ORDER_SAS,
+	.inject = MRF_LIMIT_INJECT,
+	SIZES,
+	IOV(4, 4, 4),
+};
+
+#define PSM_CAPS (EVERYTHING | FI_SOURCE_ERR | FI_RMA_EVENT | NEAR_AND_FAR)
+#define PSM                                                                               \
+	.order = FI_ORDER_SAS | ORDER_ACCESSES | FI_ORDER_ATOMIC_WAR, .order_size = 4096, \
+	.inject = 64, SIZES, IOV(13, 1, 1)
+
+const struct mrf_promise mrf_promise_psm2 = { .caps = PSM_CAPS, PSM };
+const struct mrf_promise mrf_promise_psm3 = { .caps = PSM_CAPS | FI_HMEM, PSM };
+
+const struct mrf_promise mrf_promise_opx = {
+	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
+	.order = ORDER_ATOMICS,
+	.order_size = MRF_LIMIT_ORDER_SIZE,
+	.inject = 16,
+	SIZES,
+	IOV(1, 1, 1),
+};
+
+const struct mrf_promise mrf_promise_lpp = {
+	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
+	.order = FI_ORDER_SAS | ORDER_ACCESSES | FI_ORDER_ATOMIC_WAR,
+	.inject = 64,
+	SIZES,
+	IOV(3, 1, 1),
+};
+
+/* Datagrams of one packet, to other hosts. */
+const struct mrf_promise mrf_promise_usnic = {
+	.caps = MESSAGES | FI_SOURCE | FI_REMOTE_COMM,
+	.msg_size = 1472,
+	.inject = MRF_LIMIT_INJECT,
+	IOV(4, 4, 0),
+};

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * FI_MRFAB_PROFILE: endpoints keep to what the profile promises, on the fake fabric. t_profile has what
+ * fi_getinfo says of it.
+ */
+#include <rdma/fi_atomic.h>
+#include "contract/profile.h"
+#include "ep_fixture.h"
+
+#define VAR "FI_MRFAB_PROFILE"
+#define PROFILES 24
+#define SHORT 8
+
+static struct pair p;
+static struct unit_capture cap;
+static const struct mrf_profile *profile;
+
+static void setup(void)
+{
+	fixture_setup();
+	fixture_log();
+	profile = NULL;
+}
+
+static void teardown(void)
+{
+	pair_close(&p);
+	unsetenv(VAR);
+	fixture_teardown();
+}
+
+/* Modes do not matter here, so they are the plain one's. */
+static void open_with(const char *name)
+{
+	char why[192];
+
+	ck_assert_int_eq(setenv(VAR, name, 1), 0);
+	profile = mrf_profile_find(name, why, sizeof(why));
+	ck_assert_ptr_nonnull(profile);
+	pair_open(&p, PLAIN);
+}
+
+static void refused(ssize_t ret, int err, const char *code, const char *part)
+{
+	const char *text = unit_captured(&cap);
+
+	ck_assert_msg(ret == -err && strstr(text, code) && strstr(text, part), "%s: %zd: %s",
+		      profile->name, ret, text);
+}
+
+#define REFUSED(call, ...)                  \
+	do {                                \
+		ssize_t ret_;               \
+                                            \
+		unit_capture(&cap);         \
+		ret_ = (call);              \
+		refused(ret_, __VA_ARGS__); \
+	} while (0)
+
+/* --- sizes ------------------------------------------------------------------------------ */
+
+START_TEST(more_bytes_than_inject_size_are_refused)
+{
+	unsigned limit;
+
+	open_with(mrf_profile_at((size_t)_i)->name);
+	limit = profile->promise->inject;
+	if (profile->promise->caps & FI_RMA) {
+		/* The fast path is open from here on, if it is at all. */
+		pair_write(&p, 0, SHORT);
+		want_ok(&p.a, pair_ctx(&p, 0));
+	}
+	ck_assert_int_eq(fi_inject(p.a.ep, p.src, limit, p.to), 0);
+	REFUSED(fi_inject(p.a.ep, p.src, limit + 1, p.to), FI_EMSGSIZE, "MRF-E4008",
+		"more than inject_size");
+	if (!(profile->promise->caps & FI_RMA))
+		return;
+	ck_assert_int_eq(fi_inject_write(p.a.ep, p.src, limit, p.to, p.base, p.key), 0);
+	REFUSED(fi_inject_write(p.a.ep, p.src, limit + 1, p.to, p.base, p.key), FI_EMSGSIZE,
+		"MRF-E4008", "more than inject_size");
+}
+END_TEST
+
+START_TEST(injected_atomics_keep_to_inject_size)
+{
+	open_with("opx");
+	ck_assert_int_eq(fi_inject_atomic(p.a.ep, p.src, 2, p.to, p.base, p.key, FI_UINT64, FI_SUM),
+			 0);
+	REFUSED(fi_inject_atomic(p.a.ep, p.src, 3, p.to, p.base, p.key, FI_UINT64, FI_SUM),
+		FI_EMSGSIZE, "MRF-E4253", "which is 16");
+}
+END_TEST
+
+START_TEST(messages_longer_than_max_msg_size_are_refused)
+{
+	open_with("usnic");
+	ck_assert_int_eq(fi_send(p.a.ep, p.src, 1472, NULL, p.to, NULL), 0);
+	REFUSED(fi_send(p.a.ep, p.src, 1473, NULL, p.to, NULL), FI_EMSGSIZE, "MRF-E4072",
+		"max_msg_size, 1472");
+}
+END_TEST
+
+/* --- numbers of buffers ----------------------------------------------------------------- */
+
+static struct iovec iov[MRF_LIMIT_IOV + 1];
+
+static void spread_buffers(void)
+{
+	size_t i;
+
+	for (i = 0; i < MRF_LIMIT_IOV + 1; i++)
+		iov[i] = (struct iovec){ p.src + i * SHORT, SHORT };
+}
+
+START_TEST(more_buffers_than_iov_limit_are_refused)
+{
+	const struct mrf_promise *promise;
+
+	open_with(mrf_profile_at((size_t)_i)->name);
+	promise = profile->promise;
+	spread_buffers();
+	ck_assert_int_eq(fi_sendv(p.a.ep, iov, NULL, promise->tx_iov, p.to, NULL), 0);
+	REFUSED(fi_sendv(p.a.ep, iov, NULL, promise->tx_iov + 1, p.to, NULL), FI_EINVAL,
+		"MRF-E4003", "local buffers");
+	ck_assert_int_eq(fi_recvv(p.a.ep, iov, NULL, promise->rx_iov, FI_ADDR_UNSPEC, NULL), 0);
+	REFUSED(fi_recvv(p.a.ep, iov, NULL, promise->rx_iov + 1, FI_ADDR_UNSPEC, NULL), FI_EINVAL,
+		"MRF-E4003", "local buffers");
+	if (promise->caps & FI_RMA)
+		REFUSED(fi_writev(p.a.ep, iov, NULL, promise->tx_iov + 1, p.to, p.base, p.key,
+				  NULL),
+			FI_EINVAL, "MRF-E4003", "local buffers");
+}
+END_TEST
+
+START_TEST(more_remote_buffers_than_rma_iov_limit_are_refused)
+{
+	struct fi_rma_iov rma[2] = { { 0, SHORT, PAIR_KEY }, { SHORT, SHORT, PAIR_KEY } };
+	struct iovec here = { NULL, 2 * SHORT };
+	struct fi_msg_rma msg = { .msg_iov = &here, .iov_count = 1, .rma_iov = rma };
+	struct fi_rma_ioc ioc[2] = { { 0, 1, PAIR_KEY }, { SHORT, 1, PAIR_KEY } };
+	struct fi_ioc values = { NULL, 2 };
+	struct fi_msg_atomic atomic = { .msg_iov = &values,
+					.iov_count = 1,
+					.rma_iov = ioc,
+					.rma_iov_count = 2,
+					.datatype = FI_UINT64,
+					.op = FI_SUM };
+
+	open_with("verbs");
+	here.iov_base = p.src;
+	values.addr = p.src;
+	msg.addr = atomic.addr = p.to;
+	msg.rma_iov_count = 2;
+	REFUSED(fi_writemsg(p.a.ep, &msg, 0), FI_EINVAL, "MRF-E4004", "an array of 1 to 1");
+	REFUSED(fi_atomicmsg(p.a.ep, &atomic, 0), FI_EINVAL, "MRF-E4246", "an array of 1 to 1");
+	msg.rma_iov_count = 1;
+	here.iov_len = SHORT;
+	ck_assert_int_eq(fi_writemsg(p.a.ep, &msg, 0), 0);
+}
+END_TEST
+
+/* --- what is not there ------------------------------------------------------------------ */
+
+START_TEST(immediate_data_are_refused_if_there_are_none)
+{
+	open_with(_i ? "usnic" : "ucx");
+	REFUSED(fi_senddata(p.a.ep, p.src, SHORT, NULL, 7, p.to, NULL), FI_ENOSYS, "MRF-E4082",
+		"cq_data_size is 0");
+	REFUSED(fi_injectdata(p.a.ep, p.src, SHORT, 7, p.to), FI_ENOSYS, "MRF-E4082",
+		"cq_data_size is 0");
+	if (_i)
+		return;
+	REFUSED(fi_writedata(p.a.ep, p.src, SHORT, NULL, 7, p.to, p.base, p.key, NULL), FI_ENOSYS,
+		"MRF-E4082", "FI_MRFAB_PROFILE=ucx");
+}
+END_TEST
+
+START_TEST(endpoints_have_the_capabilities_of_the_profile_only)
+{
+	struct fid_ep *ep;
+
+	open_with(mrf_profile_at((size_t)_i)->name);
+	ck_assert_uint_eq(node_ep(&p.a)->caps, MRF_CAPS & profile->promise->caps);
+	if (!(MRF_CAPS_ALL & ~profile->promise->caps & ~FI_HMEM))
+		return;
+	p.a.info->caps = MRF_CAPS_ALL & ~profile->promise->caps & ~FI_HMEM;
+	REFUSED(fi_endpoint(p.a.domain, p.a.info, &ep, NULL), FI_EINVAL, "MRF-E4059",
+		"is not offered");
+}
+END_TEST
+
+static TCase *tcase_profile_ep(void)
+{
+	TCase *tc = tcase_create("profile_ep");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, more_bytes_than_inject_size_are_refused, 0, PROFILES);
+	tcase_add_test(tc, injected_atomics_keep_to_inject_size);
+	tcase_add_test(tc, messages_longer_than_max_msg_size_are_refused);
+	tcase_add_loop_test(tc, more_buffers_than_iov_limit_are_refused, 0, PROFILES);
+	tcase_add_test(tc, more_remote_buffers_than_rma_iov_limit_are_refused);
+	tcase_add_loop_test(tc, immediate_data_are_refused_if_there_are_none, 0, 2);
+	tcase_add_loop_test(tc, endpoints_have_the_capabilities_of_the_profile_only, 0, PROFILES);
+	return tc;
+}
+
+UNIT_MAIN("profile_ep", tcase_profile_ep)

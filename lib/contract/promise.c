@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "contract/promise.h"
 
-#include <rdma/fi_endpoint.h>
 #include "contract/limits.h"
 
 const struct mrf_promise mrf_promise_all = {
@@ -15,3 +14,22 @@ const struct mrf_promise mrf_promise_all = {
 	.rma_iov = MRF_LIMIT_RMA_IOV,
 	.cq_data = MRF_LIMIT_CQ_DATA,
 };
+
+int mrf_promise_atomic(const struct mrf_promise *promise, unsigned family, unsigned datatype,
+		       unsigned op)
+{
+	const struct mrf_promise_atomics *atomics = promise->atomics;
+
+	if (!atomics)
+		return 0;
+	if (!atomics->types[family][op])
+		return atomics->op_error;
+	return atomics->types[family][op] >> datatype & 1 ? 0 : atomics->type_error;
+}
+
+size_t mrf_promise_elements(const struct mrf_promise *promise, size_t most)
+{
+	const struct mrf_promise_atomics *atomics = promise->atomics;
+
+	return atomics && atomics->elements < most ? atomics->elements : most;
+}

@@ -9,18 +9,37 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <rdma/fi_domain.h>
+
+/* Atomic operations that a provider has. */
+struct mrf_promise_atomics {
+	size_t elements;		 /* of one operation */
+	int op_error, type_error;	 /* FI_E*: no such operation, or not on this datatype */
+	uint16_t types[3][FI_MSWAP + 1]; /* bits of datatypes, by family and operation */
+};
 
 struct mrf_promise {
-	uint64_t caps;	 /* of MRF_CAPS_ALL */
-	uint64_t order;	 /* msg_order, of either side */
-	size_t msg_size; /* max_msg_size */
-	size_t order_size; /* max_order_raw_size and max_order_waw_size, where there is such an order */
-	unsigned inject; /* inject_size */
-	unsigned tx_iov, rx_iov,
-		rma_iov;  /* local buffers that are sent, or received; remote ones */
-	unsigned cq_data; /* cq_data_size; 0: no immediate data */
+	uint64_t caps;	   /* of MRF_CAPS_ALL */
+	uint64_t order;	   /* msg_order, of either side */
+	size_t msg_size;   /* max_msg_size */
+	size_t order_size; /* max_order_raw_size and _waw_size, where there is such an order */
+	unsigned inject;   /* inject_size */
+	unsigned tx_iov;   /* local buffers that are sent */
+	unsigned rx_iov;   /* ... and those that are received into */
+	unsigned rma_iov;  /* remote buffers */
+	unsigned cq_data;  /* cq_data_size; 0: no immediate data */
+	const struct mrf_promise_atomics *atomics; /* NULL: all of the library's */
 };
 
 extern const struct mrf_promise mrf_promise_all;
+
+/*
+ * Does the provider have this one of the library's atomic operations? 0, or FI_E*. family: an enum
+ * mrf_atomic_family.
+ */
+int mrf_promise_atomic(const struct mrf_promise *promise, unsigned family, unsigned datatype,
+		       unsigned op);
+/* The most elements that an operation may have, if the library takes this many. */
+size_t mrf_promise_elements(const struct mrf_promise *promise, size_t most);
 
 #endif

@@ -6,7 +6,9 @@
 #include "contract/promises.h"
 
 #include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
 #include "contract/limits.h"
 
 #define NEAR_AND_FAR (FI_LOCAL_COMM | FI_REMOTE_COMM)
@@ -30,6 +32,47 @@
 #define SIZES .msg_size = MRF_LIMIT_MSG_SIZE, .cq_data = MRF_LIMIT_CQ_DATA
 #define IOV(tx, rx, rma) .tx_iov = (tx), .rx_iov = (rx), .rma_iov = (rma)
 
+/* As enum mrf_atomic_family, whose layer is above this one. */
+enum { BASE, FETCH, COMPARE };
+
+/* Datatypes, as bits. */
+#define TYPE(name) (1u << (name))
+#define TO(last) (TYPE((last) + 1) - 1) /* from FI_INT8 on */
+#define INTEGERS TO(FI_UINT64)
+#define REALS TO(FI_DOUBLE)
+#define COMPLEX TO(FI_DOUBLE_COMPLEX)
+#define LONG_ONES (TYPE(FI_INT64) | TYPE(FI_UINT64) | TYPE(FI_DOUBLE) | TYPE(FI_FLOAT))
+
+/* What the adapters have: one element of 8 bytes. */
+static const struct mrf_promise_atomics of_verbs = {
+	.elements = 1,
+	.op_error = FI_ENOSYS,
+	.type_error = FI_EINVAL,
+	.types = { [BASE] = { [FI_ATOMIC_WRITE] = LONG_ONES },
+		   [FETCH] = { [FI_ATOMIC_READ] = LONG_ONES, [FI_SUM] = LONG_ONES },
+		   [COMPARE] = { [FI_CSWAP] = LONG_ONES } },
+};
+
+#define OF_CXI                                                                                 \
+	[FI_MIN] = REALS, [FI_MAX] = REALS, [FI_SUM] = COMPLEX, [FI_LOR] = INTEGERS,           \
+	[FI_LAND] = INTEGERS, [FI_LXOR] = INTEGERS, [FI_BOR] = INTEGERS, [FI_BAND] = INTEGERS, \
+	[FI_BXOR] = INTEGERS, [FI_ATOMIC_WRITE] = COMPLEX
+
+static const struct mrf_promise_atomics of_cxi = {
+	.elements = 1,
+	.op_error = FI_EOPNOTSUPP,
+	.type_error = FI_EOPNOTSUPP,
+	.types = { [BASE] = { OF_CXI },
+		   [FETCH] = { OF_CXI, [FI_ATOMIC_READ] = COMPLEX },
+		   [COMPARE] = { [FI_CSWAP] = COMPLEX,
+				 [FI_CSWAP_NE] = COMPLEX,
+				 [FI_CSWAP_LE] = REALS,
+				 [FI_CSWAP_LT] = REALS,
+				 [FI_CSWAP_GE] = REALS,
+				 [FI_CSWAP_GT] = REALS,
+				 [FI_MSWAP] = INTEGERS } },
+};
+
 const struct mrf_promise mrf_promise_verbs = {
 	.caps = MESSAGES | ACCESSES | FI_ATOMIC | FI_HMEM | NEAR_AND_FAR,
 	.order = ORDER_CONNECTION,
@@ -37,6 +80,7 @@ const struct mrf_promise mrf_promise_verbs = {
 	.inject = MRF_LIMIT_INJECT,
 	SIZES,
 	IOV(4, 4, 1),
+	.atomics = &of_verbs,
 };
 
 const struct mrf_promise mrf_promise_rxm = {
@@ -73,6 +117,7 @@ const struct mrf_promise mrf_promise_cxi = {
 	.inject = 192,
 	SIZES,
 	IOV(1, 1, 1),
+	.atomics = &of_cxi,
 };
 
 const struct mrf_promise mrf_promise_ucx = {

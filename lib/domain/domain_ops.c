@@ -105,9 +105,14 @@ static int open_srx(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_
 			  "max_ep_srx_ctx is 0");
 }
 
+/* contract/promise.h has tables by family. */
+_Static_assert(MRF_ATOMIC_BASE == 0 && MRF_ATOMIC_FETCH == 1 && MRF_ATOMIC_COMPARE == 2,
+	       "families in another order");
+
 static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum fi_op op,
 			struct fi_atomic_attr *attr, uint64_t flags)
 {
+	const struct mrf_promise *promise = mrf_domain_from_fid(fid)->promise;
 	enum mrf_atomic_family family = flags & FI_COMPARE_ATOMIC ? MRF_ATOMIC_COMPARE
 					: flags & FI_FETCH_ATOMIC ? MRF_ATOMIC_FETCH
 								  : MRF_ATOMIC_BASE;
@@ -132,8 +137,16 @@ static int query_atomic(struct fid_domain *fid, enum fi_datatype datatype, enum 
 				   "operation",
 				   mrf_names_enum(&mrf_names_atomic_op, op),
 				   mrf_names_enum(&mrf_names_atomic_type, datatype), flags);
+	ret = mrf_promise_atomic(promise, family, datatype, op);
+	if (ret)
+		return mrf_decline(ret, FI_LOG_DOMAIN, 2174,
+				   "fi_query_atomic: %s on %s, flags=%#lx: there is no such "
+				   "operation with FI_MRFAB_PROFILE=%s",
+				   mrf_names_enum(&mrf_names_atomic_op, op),
+				   mrf_names_enum(&mrf_names_atomic_type, datatype), flags,
+				   mrf_domain_from_fid(fid)->space.profile->name);
 	attr->size = mrf_atomic_size(datatype);
-	attr->count = MRF_LIMIT_ATOMIC_SIZE / attr->size;
+	attr->count = mrf_promise_elements(promise, MRF_LIMIT_ATOMIC_SIZE / attr->size);
 	return 0;
 }
 

@@ -20,29 +20,46 @@ static const char *const family_name[] = { "fi_atomic", "fi_fetch_atomic", "fi_c
 /* --- which there are ------------------------------------------------------------------ */
 
 /* level: of the line; a call that only asks whether it is offered makes no mistake. */
-static int check_kind(enum mrf_atomic_family family, unsigned datatype, unsigned op,
-		      enum fi_log_level level)
+static int check_kind(const struct mrf_ep *ep, enum mrf_atomic_family family, unsigned datatype,
+		      unsigned op, enum fi_log_level level)
 {
-	if (mrf_atomic_valid(family, datatype, op))
+	int err;
+
+	if (!mrf_atomic_valid(family, datatype, op))
+		return mrf_refuse_as(level, NULL, 0, FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4241,
+				     "%s: %s on %s: there is no such operation",
+				     family_name[family], mrf_names_enum(&mrf_names_atomic_op, op),
+				     mrf_names_enum(&mrf_names_atomic_type, datatype));
+	err = mrf_promise_atomic(ep->domain->promise, family, datatype, op);
+	if (!err)
 		return 0;
-	return mrf_refuse_as(level, NULL, 0, FI_EOPNOTSUPP, FI_LOG_EP_DATA, 4241,
-			     "%s: %s on %s: there is no such operation", family_name[family],
-			     mrf_names_enum(&mrf_names_atomic_op, op),
-			     mrf_names_enum(&mrf_names_atomic_type, datatype));
+	return mrf_refuse_as(level, NULL, 0, err, FI_LOG_EP_DATA, 4241,
+			     "%s: %s on %s: there is no such operation with FI_MRFAB_PROFILE=%s",
+			     family_name[family], mrf_names_enum(&mrf_names_atomic_op, op),
+			     mrf_names_enum(&mrf_names_atomic_type, datatype),
+			     ep->domain->space.profile->name);
+}
+
+/* Elements of one operation. */
+static size_t most_elements(const struct mrf_ep *ep, enum fi_datatype datatype)
+{
+	return mrf_promise_elements(ep->domain->promise,
+				    MRF_LIMIT_ATOMIC_SIZE / mrf_atomic_size(datatype));
 }
 
 static int valid(struct fid_ep *fid, enum mrf_atomic_family family, enum fi_datatype datatype,
 		 enum fi_op op, size_t *count)
 {
-	int ret = mrf_obj_check(&mrf_ep_of(&fid->fid)->obj, family_name[family]);
+	const struct mrf_ep *ep = mrf_ep_of(&fid->fid);
+	int ret = mrf_obj_check(&ep->obj, family_name[family]);
 
 	if (!ret && !count)
 		ret = mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4242, "%svalid: count is NULL",
 				 family_name[family]);
 	if (!ret)
-		ret = check_kind(family, datatype, op, FI_LOG_INFO);
+		ret = check_kind(ep, family, datatype, op, FI_LOG_INFO);
 	if (!ret)
-		*count = MRF_LIMIT_ATOMIC_SIZE / mrf_atomic_size(datatype);
+		*count = most_elements(ep, datatype);
 	return ret;
 }
 
@@ -187,15 +204,16 @@ static int check_buffers(const struct mrf_ep *ep, const struct mrf_atomic_req *r
 static int check_size(const struct mrf_ep *ep, const struct mrf_atomic_req *req, size_t count)
 {
 	size_t size = mrf_atomic_size(req->datatype);
+	size_t most = most_elements(ep, req->datatype);
 	unsigned inject = ep->domain->promise->inject;
 
 	if (!count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4252, "%s: there are no elements",
 				  family_name[req->family]);
-	if (count > MRF_LIMIT_ATOMIC_SIZE / size)
+	if (count > most)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4247,
 				  "%s: %zu elements are too many: one call may have at most %zu",
-				  family_name[req->family], count, MRF_LIMIT_ATOMIC_SIZE / size);
+				  family_name[req->family], count, most);
 	if ((req->flags & FI_INJECT) && count * size > inject)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4253,
 				  "%s: %zu bytes are more than inject_size, which is %u",
@@ -211,7 +229,7 @@ static int check_atomic(struct mrf_ep *ep, const struct mrf_atomic_req *req)
 	if (!ret)
 		ret = check_atomic_state(ep, req);
 	if (!ret)
-		ret = check_kind(req->family, req->datatype, req->op, FI_LOG_WARN);
+		ret = check_kind(ep, req->family, req->datatype, req->op, FI_LOG_WARN);
 	if (!ret)
 		ret = check_atomic_flags(req);
 	if (!ret)

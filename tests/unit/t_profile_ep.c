@@ -4,6 +4,7 @@
  * fi_getinfo says of it.
  */
 #include <rdma/fi_atomic.h>
+#include "atomic/atomic.h"
 #include "contract/profile.h"
 #include "ep_fixture.h"
 
@@ -144,7 +145,7 @@ START_TEST(more_remote_buffers_than_rma_iov_limit_are_refused)
 					.rma_iov = ioc,
 					.rma_iov_count = 2,
 					.datatype = FI_UINT64,
-					.op = FI_SUM };
+					.op = FI_ATOMIC_WRITE };
 
 	open_with("verbs");
 	here.iov_base = p.src;
@@ -175,6 +176,125 @@ START_TEST(immediate_data_are_refused_if_there_are_none)
 }
 END_TEST
 
+/* --- atomic operations ------------------------------------------------------------------- */
+
+/* What the adapters have that the profiles verbs and cxi-* stand for, in other words than in lib/. */
+static bool verbs_has(unsigned family, unsigned type, unsigned op)
+{
+	bool known = type == FI_INT64 || type == FI_UINT64 || type == FI_DOUBLE || type == FI_FLOAT;
+
+	switch (op) {
+	case FI_ATOMIC_WRITE:
+		return known && family == MRF_ATOMIC_BASE;
+	case FI_ATOMIC_READ:
+	case FI_SUM:
+		return known && family == MRF_ATOMIC_FETCH;
+	case FI_CSWAP:
+		return known && family == MRF_ATOMIC_COMPARE;
+	default:
+		return false;
+	}
+}
+
+static bool cxi_has(unsigned type, unsigned op)
+{
+	bool integer = type <= FI_UINT64,
+	     complex = type == FI_FLOAT_COMPLEX || type == FI_DOUBLE_COMPLEX;
+
+	switch (op) {
+	case FI_PROD:
+		return false;
+	case FI_SUM:
+	case FI_ATOMIC_READ:
+	case FI_ATOMIC_WRITE:
+	case FI_CSWAP:
+	case FI_CSWAP_NE:
+		return integer || complex || type == FI_FLOAT || type == FI_DOUBLE;
+	case FI_MIN:
+	case FI_MAX:
+	case FI_CSWAP_LE:
+	case FI_CSWAP_LT:
+	case FI_CSWAP_GE:
+	case FI_CSWAP_GT:
+		return integer || type == FI_FLOAT || type == FI_DOUBLE;
+	default:
+		return integer;
+	}
+}
+
+static bool provider_has(unsigned family, unsigned type, unsigned op)
+{
+	if (!mrf_atomic_valid(family, type, op))
+		return false;
+	if (!strcmp(profile->name, "verbs"))
+		return verbs_has(family, type, op);
+	return strncmp(profile->name, "cxi-", 4) || cxi_has(type, op);
+}
+
+static int valid(unsigned family, unsigned type, unsigned op, size_t *count)
+{
+	switch (family) {
+	case MRF_ATOMIC_BASE:
+		return fi_atomicvalid(p.a.ep, (enum fi_datatype)type, (enum fi_op)op, count);
+	case MRF_ATOMIC_FETCH:
+		return fi_fetch_atomicvalid(p.a.ep, (enum fi_datatype)type, (enum fi_op)op, count);
+	default:
+		return fi_compare_atomicvalid(p.a.ep, (enum fi_datatype)type, (enum fi_op)op,
+					      count);
+	}
+}
+
+static void try_kind(unsigned family, unsigned type, unsigned op, bool one)
+{
+	static const uint64_t flags[] = { 0, FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC };
+	size_t count = 0, most = one ? 1 : 4096 / mrf_atomic_size(type);
+	struct fi_atomic_attr attr = { 0 };
+	bool has = provider_has(family, type, op);
+	int ret = fi_query_atomic(p.a.domain, (enum fi_datatype)type, (enum fi_op)op, &attr,
+				  flags[family]);
+
+	ck_assert_msg(!ret == has, "%s: family %u, type %u, op %u: %d", profile->name, family, type,
+		      op, ret);
+	ck_assert_int_eq(valid(family, type, op, &count), ret);
+	ck_assert_uint_eq(attr.count, has ? most : 0);
+	ck_assert_uint_eq(count, has ? most : 0);
+}
+
+START_TEST(atomic_operations_are_those_of_the_provider)
+{
+	unsigned family, type, op;
+	bool one;
+
+	open_with(mrf_profile_at((size_t)_i)->name);
+	if (!(profile->promise->caps & FI_ATOMIC))
+		return;
+	one = !strcmp(profile->name, "verbs") || !strncmp(profile->name, "cxi-", 4);
+	for (family = 0; family < 3; family++) {
+		for (type = 0; type <= FI_LONG_DOUBLE_COMPLEX; type++) {
+			for (op = 0; op <= FI_MSWAP; op++)
+				try_kind(family, type, op, one);
+		}
+	}
+}
+END_TEST
+
+START_TEST(atomic_operations_that_a_provider_lacks_are_refused)
+{
+	open_with("verbs");
+	REFUSED(fi_atomic(p.a.ep, p.src, 1, NULL, p.to, p.base, p.key, FI_UINT64, FI_SUM, NULL),
+		FI_ENOSYS, "MRF-E4241", "with FI_MRFAB_PROFILE=verbs");
+	REFUSED(fi_fetch_atomic(p.a.ep, p.src, 1, NULL, p.src, NULL, p.to, p.base, p.key, FI_UINT32,
+				FI_SUM, NULL),
+		FI_EINVAL, "MRF-E4241", "with FI_MRFAB_PROFILE=verbs");
+	REFUSED(fi_fetch_atomic(p.a.ep, p.src, 2, NULL, p.src, NULL, p.to, p.base, p.key, FI_UINT64,
+				FI_SUM, NULL),
+		FI_EMSGSIZE, "MRF-E4247", "at most 1");
+	ck_assert_int_eq(fi_fetch_atomic(p.a.ep, p.src, 1, NULL, p.src, NULL, p.to, p.base, p.key,
+					 FI_UINT64, FI_SUM, NULL),
+			 0);
+}
+END_TEST
+
 START_TEST(endpoints_have_the_capabilities_of_the_profile_only)
 {
 	struct fid_ep *ep;
@@ -200,6 +320,8 @@ static TCase *tcase_profile_ep(void)
 	tcase_add_loop_test(tc, more_buffers_than_iov_limit_are_refused, 0, PROFILES);
 	tcase_add_test(tc, more_remote_buffers_than_rma_iov_limit_are_refused);
 	tcase_add_loop_test(tc, immediate_data_are_refused_if_there_are_none, 0, 2);
+	tcase_add_loop_test(tc, atomic_operations_are_those_of_the_provider, 0, PROFILES);
+	tcase_add_test(tc, atomic_operations_that_a_provider_lacks_are_refused);
 	tcase_add_loop_test(tc, endpoints_have_the_capabilities_of_the_profile_only, 0, PROFILES);
 	return tc;
 }

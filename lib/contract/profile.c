@@ -16,18 +16,26 @@
 #define EVERY_KEY UINT64_MAX
 
 /* Calls, in the order of enum mrf_profile_call. */
-#define CALLS(raw, map, cntr, ep, enable, refresh, reg_mr)                          \
+#define CALLS_V(raw, map, cntr, ep, enable, refresh, reg_mr, regv)                  \
 	{                                                                           \
 		[MRF_PROFILE_RAW_ATTR] = (raw), [MRF_PROFILE_MAP_RAW] = (map),      \
 		[MRF_PROFILE_BIND_CNTR] = (cntr), [MRF_PROFILE_BIND_EP] = (ep),     \
 		[MRF_PROFILE_ENABLE] = (enable), [MRF_PROFILE_REFRESH] = (refresh), \
-		[MRF_PROFILE_REG_MR] = (reg_mr),                                    \
+		[MRF_PROFILE_REG_MR] = (reg_mr), [MRF_PROFILE_REGV] = (regv),       \
 	}
+#define CALLS(...) CALLS_V(__VA_ARGS__, 0)
 #define NO FI_ENOSYS
 #define NONE_OF_THEM CALLS(NO, NO, NO, NO, NO, NO, NO)
 #define ALL_OF_THEM CALLS(0, 0, 0, 0, 0, 0, 0)
 #define OF_CXI CALLS(FI_EINVAL, NO, 0, 0, 0, FI_EINVAL, 0)
 #define OF_GNI CALLS(FI_EOPNOTSUPP, FI_EOPNOTSUPP, NO, NO, FI_EOPNOTSUPP, 0, NO)
+
+/* What mistakes are answered with, and habits. */
+#define FLAG(err) .wrong = { [MRF_PROFILE_FLAG] = (err) }
+#define BIND(err, second) .wrong = { [MRF_PROFILE_BIND] = (err), [MRF_PROFILE_SECOND] = (second) }
+#define HABITS(...) .habits = (__VA_ARGS__)
+#define HABITS_OF_CXI MRF_HABIT_REGION_FIRST | MRF_HABIT_ONE_EP | MRF_HABIT_ONE_CNTR
+#define HABITS_OF_PSM MRF_HABIT_REGION_FIRST | MRF_HABIT_ONE_CNTR
 
 /*
  * As libfabric's releases 1.17 to 2.x have them. mr_iov_limit is this library's where the provider's is
@@ -35,57 +43,67 @@
  */
 static const struct mrf_profile profiles[] = {
 	{ "verbs", "verbs, InfiniBand and RoCE adapters", VAK | FI_MR_LOCAL | FI_MR_BASIC,
-	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM, &mrf_promise_verbs },
+	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM,
+	  .promise = &mrf_promise_verbs },
 	{ "verbs-rxm", "verbs;ofi_rxm, the same for FI_EP_RDM", VAK | FI_MR_LOCAL | FI_MR_BASIC,
-	  EVERY_KEY, 0, 4, 1, FI_EINVAL, NONE_OF_THEM, &mrf_promise_rxm },
+	  EVERY_KEY, 0, 4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_rxm },
 	{ "efa", "efa, adapters of Amazon's cloud", VAK | FI_MR_BASIC, EVERY_KEY, MRF_LIMIT_MR_CNT,
-	  4, 1, FI_EINVAL, NONE_OF_THEM, &mrf_promise_efa },
+	  4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_efa },
 	{ "efa-direct", "the same, on the efa-direct fabric", VAK | FI_MR_LOCAL | FI_MR_BASIC,
-	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM, &mrf_promise_efa_direct },
+	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM,
+	  .promise = &mrf_promise_efa_direct },
 	{ "cxi-client", "cxi, Slingshot, from libfabric 1.21 on, with keys of the application",
 	  FI_MR_ENDPOINT | FI_MR_ALLOCATED, UINT32_MAX, 100, 4, 1, FI_ENOSYS, OF_CXI,
-	  &mrf_promise_cxi },
+	  .promise = &mrf_promise_cxi, BIND(FI_EINVAL, FI_EINVAL),
+	  HABITS(HABITS_OF_CXI | MRF_HABIT_KEY_AT_ONCE) },
 	{ "cxi-prov", "cxi, with provider keys", FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
-	  EVERY_KEY, 100, 8, 1, FI_ENOSYS, OF_CXI, &mrf_promise_cxi },
+	  EVERY_KEY, 100, 8, 1, FI_ENOSYS, OF_CXI, .promise = &mrf_promise_cxi,
+	  BIND(FI_EINVAL, FI_EINVAL), HABITS(HABITS_OF_CXI) },
 	{ "cxi-odp", "cxi, with provider keys and paging on demand",
 	  FI_MR_ENDPOINT | FI_MR_PROV_KEY, EVERY_KEY, 100, 8, 1, FI_ENOSYS, OF_CXI,
-	  &mrf_promise_cxi },
+	  .promise = &mrf_promise_cxi, BIND(FI_EINVAL, FI_EINVAL), HABITS(HABITS_OF_CXI) },
 	{ "ucx", "ucx, over UCP", VAK | FI_MR_RAW, EVERY_KEY, 65536, 8, 1, FI_EINVAL,
-	  CALLS(0, 0, NO, NO, NO, NO, NO), &mrf_promise_ucx },
+	  CALLS(0, 0, NO, NO, NO, NO, NO), .promise = &mrf_promise_ucx },
 	{ "mrail", "ofi_mrail, several rails", FI_MR_RAW, EVERY_KEY, 0, 8, 1, FI_EINVAL,
-	  CALLS(0, 0, NO, NO, FI_EINVAL, FI_EINVAL, NO), &mrf_promise_mrail },
+	  CALLS(0, 0, NO, NO, FI_EINVAL, FI_EINVAL, NO), .promise = &mrf_promise_mrail },
 	{ "tcp", "tcp", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL,
-	  CALLS(NO, NO, NO, NO, NO, NO, FI_EBADFLAGS), &mrf_promise_tcp },
+	  CALLS(NO, NO, NO, NO, NO, NO, FI_EBADFLAGS), .promise = &mrf_promise_tcp },
 	{ "sockets", "sockets", LEGACY, EVERY_KEY, 65535, 8, 8, FI_EINVAL,
-	  CALLS(NO, NO, 0, FI_EINVAL, NO, NO, 0), &mrf_promise_sockets },
+	  CALLS(NO, NO, 0, FI_EINVAL, NO, NO, 0), .promise = &mrf_promise_sockets,
+	  BIND(FI_EINVAL, 0), HABITS(MRF_HABIT_REGION_FIRST) },
 	{ "rxd", "udp;ofi_rxd", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL, NONE_OF_THEM,
-	  &mrf_promise_rxd },
+	  .promise = &mrf_promise_rxd },
 	{ "shm", "shm, processes on one host", LEGACY, EVERY_KEY, 0, 8, 4, FI_EINVAL, NONE_OF_THEM,
-	  &mrf_promise_shm },
+	  .promise = &mrf_promise_shm },
 	{ "shm-fast", "the same, where FI_MR_VIRT_ADDR is offered", FI_MR_VIRT_ADDR, EVERY_KEY, 0,
-	  8, 4, FI_EINVAL, NONE_OF_THEM, &mrf_promise_shm_fast },
+	  8, 4, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_shm_fast },
 	{ "psm2", "psm2, Omni-Path", LEGACY, EVERY_KEY, 65535, 8, MRF_LIMIT_MR_IOV, FI_EINVAL,
-	  CALLS(0, 0, 0, 0, 0, 0, NO), &mrf_promise_psm2 },
+	  CALLS(0, 0, 0, 0, 0, 0, NO), .promise = &mrf_promise_psm2, BIND(FI_EINVAL, FI_EBUSY),
+	  HABITS(HABITS_OF_PSM) },
 	{ "psm3", "psm3, Omni-Path and Ethernet", LEGACY, EVERY_KEY, 65535, 8, MRF_LIMIT_MR_IOV,
-	  FI_EINVAL, CALLS(0, 0, 0, 0, 0, 0, NO), &mrf_promise_psm3 },
+	  FI_EINVAL, CALLS(0, 0, 0, 0, 0, 0, NO), .promise = &mrf_promise_psm3,
+	  BIND(FI_EINVAL, FI_EBUSY), HABITS(HABITS_OF_PSM) },
 	{ "opx", "opx, Omni-Path", FI_MR_SCALABLE, UINT64_MAX - 1, 0, 8, 1, FI_EINVAL,
-	  CALLS(NO, NO, 0, NO, NO, NO, NO), &mrf_promise_opx },
+	  CALLS(NO, NO, 0, NO, NO, NO, NO), .promise = &mrf_promise_opx, FLAG(FI_EINVAL),
+	  HABITS(MRF_HABIT_REGION_FIRST) },
 	{ "gni", "gni, Aries, up to libfabric 1.20", FI_MR_MMU_NOTIFY, EVERY_KEY, 65535, 8, 1,
-	  FI_EOPNOTSUPP, OF_GNI, &mrf_promise_all },
+	  FI_EOPNOTSUPP, OF_GNI, .promise = &mrf_promise_all, HABITS(MRF_HABIT_RIGHT_NEEDED) },
 	{ "gni-basic", "the same, where FI_MR_BASIC is offered", VAK | FI_MR_BASIC, EVERY_KEY,
-	  65535, 8, 1, FI_EOPNOTSUPP, OF_GNI, &mrf_promise_all },
+	  65535, 8, 1, FI_EOPNOTSUPP, OF_GNI, .promise = &mrf_promise_all,
+	  HABITS(MRF_HABIT_RIGHT_NEEDED) },
 	{ "bgq", "bgq, Blue Gene/Q, up to libfabric 1.20", FI_MR_SCALABLE, UINT16_MAX, 65536, 2, 1,
-	  FI_EINVAL, CALLS(NO, NO, 0, NO, NO, NO, NO), &mrf_promise_all },
+	  FI_EINVAL, CALLS_V(NO, NO, 0, NO, NO, NO, NO, NO), .promise = &mrf_promise_all,
+	  FLAG(FI_EINVAL), HABITS(MRF_HABIT_REGION_FIRST) },
 	{ "lpp", "lpp, from libfabric 2.0 on", VAK | FI_MR_BASIC, EVERY_KEY, 256, 8, 1, FI_EINVAL,
-	  NONE_OF_THEM, &mrf_promise_lpp },
+	  NONE_OF_THEM, .promise = &mrf_promise_lpp, FLAG(FI_EINVAL) },
 	{ "usnic", "usnic, Cisco's adapters: datagrams, and no accesses",
 	  FI_MR_ALLOCATED | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, 65535, 0, 1, FI_EINVAL,
-	  CALLS(NO, NO, NO, NO, NO, NO, FI_EOPNOTSUPP), &mrf_promise_usnic },
+	  CALLS(NO, NO, NO, NO, NO, NO, FI_EOPNOTSUPP), .promise = &mrf_promise_usnic },
 	{ "netdir", "netdir, Network Direct on Windows, up to libfabric 1.20",
 	  VAK | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, 0, 0, 1, FI_EINVAL,
-	  CALLS(NO, NO, NO, NO, NO, NO, 0), &mrf_promise_all },
+	  CALLS_V(NO, NO, NO, NO, NO, NO, 0, NO), .promise = &mrf_promise_all, FLAG(FI_EINVAL) },
 	{ "rma-event", "none yet: a provider that asks for FI_MR_RMA_EVENT", FI_MR_RMA_EVENT,
-	  EVERY_KEY, 0, 8, MRF_LIMIT_MR_IOV, FI_EINVAL, ALL_OF_THEM, &mrf_promise_all },
+	  EVERY_KEY, 0, 8, MRF_LIMIT_MR_IOV, FI_EINVAL, ALL_OF_THEM, .promise = &mrf_promise_all },
 };
 
 const struct mrf_profile *mrf_profile_at(size_t i)
@@ -125,6 +143,7 @@ const char *mrf_profile_call_name(enum mrf_profile_call call)
 		[MRF_PROFILE_ENABLE] = "fi_mr_enable",
 		[MRF_PROFILE_REFRESH] = "fi_mr_refresh",
 		[MRF_PROFILE_REG_MR] = "fi_domain_bind with FI_REG_MR",
+		[MRF_PROFILE_REGV] = "fi_mr_regv and fi_mr_regattr",
 	};
 
 	return names[call];

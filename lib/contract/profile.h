@@ -24,7 +24,29 @@ enum mrf_profile_call {
 	MRF_PROFILE_ENABLE,
 	MRF_PROFILE_REFRESH,
 	MRF_PROFILE_REG_MR, /* fi_domain_bind of an event queue with FI_REG_MR */
+	MRF_PROFILE_REGV,   /* fi_mr_regv and fi_mr_regattr */
 	MRF_PROFILE_CALLS
+};
+
+/* Mistakes that not every provider answers alike. */
+enum mrf_profile_wrong {
+	MRF_PROFILE_FLAG,   /* a registration flag that does not exist */
+	MRF_PROFILE_BIND,   /* fi_mr_bind: the flags, or a state or object that does not allow it */
+	MRF_PROFILE_SECOND, /* fi_mr_bind: another counter is bound already */
+	MRF_PROFILE_WRONGS
+};
+
+/* What a provider does that this library does not do without a profile. Bits. */
+enum mrf_profile_habit {
+	/* Regions close before the endpoints and counters that they are bound to. */
+	MRF_HABIT_REGION_FIRST = 1 << 0,
+	/* A region is bound to one endpoint, which is enabled by then. */
+	MRF_HABIT_ONE_EP = 1 << 1,
+	MRF_HABIT_ONE_CNTR = 1 << 2, /* ... and to one counter */
+	/* fi_mr_key has the application's key before the region is enabled. */
+	MRF_HABIT_KEY_AT_ONCE = 1 << 3,
+	/* A registration needs a right and an address. */
+	MRF_HABIT_RIGHT_NEEDED = 1 << 4,
 };
 
 struct mrf_profile {
@@ -38,6 +60,8 @@ struct mrf_profile {
 	int iov_error; /* FI_E*, for more segments than iov_limit */
 	/* FI_E*, of the calls that it does not have; 0: it has it, or the mode decides that. */
 	int error[MRF_PROFILE_CALLS];
+	int wrong[MRF_PROFILE_WRONGS];	   /* FI_E*; 0: as without a profile */
+	unsigned habits;		   /* enum mrf_profile_habit */
 	const struct mrf_promise *promise; /* all the rest that fi_getinfo says */
 };
 

@@ -107,6 +107,7 @@ static int ep_enable_locked(struct mrf_ep *ep)
 		return mrf_refuse(-ret, FI_LOG_EP_CTRL, 4050,
 				  "the endpoint cannot listen for peers");
 	ep->enabled = true;
+	mrf_mr_port_enable(&ep->domain->space, &ep->port);
 	allow_short_locked(ep);
 	return 0;
 }
@@ -313,17 +314,12 @@ static int check_info(const struct fi_info *info, struct fid_ep **out)
 
 static int check_caps(const struct mrf_domain *domain, uint64_t caps)
 {
-	uint64_t missing = caps & ~domain->promise->caps;
-
-	if (missing)
+	if (caps & ~domain->promise->caps)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4059, "caps=%#lx: %#lx is not offered",
-				  (unsigned long)caps, (unsigned long)missing);
+				  caps, caps & ~domain->promise->caps);
 	if (caps & FI_HMEM && !(domain->space.mode & FI_MR_HMEM))
-		return mrf_refuse(
-			FI_EINVAL, FI_LOG_EP_CTRL, 4065,
-			"caps=%#lx: FI_HMEM was not among the capabilities with which the "
-			"domain was opened",
-			(unsigned long)caps);
+		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4065,
+				  "caps=%#lx: the domain was opened without FI_HMEM", caps);
 	return 0;
 }
 

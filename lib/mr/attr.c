@@ -10,6 +10,7 @@
 #include "mr/access.h"
 #include "mr/attr.h"
 #include "mr/filemem.h"
+#include "mr/profiled.h"
 #include "mr/region.h"
 #include "mr/seg.h"
 #include "mr/space.h"
@@ -119,15 +120,17 @@ int mrf_mr_attr_key(struct mrf_mr_space *space, uint64_t key)
 
 /* --- all arguments ---------------------------------------------------------------- */
 
-static int refuse_flags(uint64_t flags)
+static int refuse_flags(const struct mrf_mr_space *space, uint64_t flags)
 {
+	int err = mrf_mr_profiled_error(space, MRF_PROFILE_FLAG, FI_EBADFLAGS);
+
 	if (flags & FI_HMEM_DEVICE_ONLY)
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3012,
+		return mrf_refuse(err, FI_LOG_MR, 3012,
 				  "flags=%#lx: FI_HMEM_DEVICE_ONLY is for domains that were "
 				  "opened with the capability FI_HMEM",
 				  flags);
-	return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3009,
-			  "flags=%#lx: there is no such registration flag", flags);
+	return mrf_refuse(err, FI_LOG_MR, 3009, "flags=%#lx: there is no such registration flag",
+			  flags);
 }
 
 static int refuse_iov(const struct fi_mr_attr *attr)
@@ -241,7 +244,7 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 
 	if (mrf_unlikely(mrf_host_strip(flags) & ~(FI_RMA_EVENT | FI_RMA_PMEM)) &&
 	    mrf_host_strip(flags) & ~flags_of(space))
-		return refuse_flags(flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
+		return refuse_flags(space, flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
 	if (mrf_unlikely(attr->offset))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,
 				  "offset=%#lx: this field is reserved and must be 0",

@@ -49,6 +49,7 @@ int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port, struc
 	port->ep = ep;
 	port->writes = NULL;
 	port->events = events;
+	port->enabled = false;
 	mrf_list_init(&port->bindings);
 	mrf_lock_take(&space->lock);
 	mrf_list_add_tail(&port->node, &space->ports);
@@ -68,7 +69,7 @@ static int busy_locked(const struct mrf_mr_space *space, const struct mrf_mr_por
 	const struct mrf_mr_binding *binding;
 
 	mrf_lock_held(&space->lock);
-	if (mrf_list_empty(&port->bindings) || !mrf_rule_region_closes_first(space->api_version))
+	if (mrf_list_empty(&port->bindings) || !mrf_mr_profiled_region_first(space))
 		return 0;
 	binding = mrf_list_entry(port->bindings.next, struct mrf_mr_binding, theirs);
 	mrf_mr_name(binding->mr, name, len);
@@ -79,7 +80,7 @@ static int refuse_port_close(const struct mrf_mr_port *port, const char *region)
 {
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3230,
 			  "fi_close(endpoint %p): region %s is bound to it and has to be "
-			  "closed first (from API version 2.3 on)",
+			  "closed first (from API version 2.3 on, or by FI_MRFAB_PROFILE)",
 			  (void *)port->ep->fid, region);
 }
 
@@ -123,6 +124,13 @@ int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port)
 	while (unbind_first(space, port))
 		;
 	return 0;
+}
+
+void mrf_mr_port_enable(struct mrf_mr_space *space, struct mrf_mr_port *port)
+{
+	mrf_lock_take(&space->lock);
+	port->enabled = true;
+	mrf_lock_release(&space->lock);
 }
 
 void mrf_mr_port_free(struct mrf_mr_port *port)
@@ -187,8 +195,8 @@ int mrf_mr_bound_locked(struct mrf_mr *mr)
 	int ret = mrf_mr_event_busy_locked(mr);
 
 	mrf_lock_held(&mr->space->lock);
-	if (ret || mrf_list_empty(&mr->bindings) ||
-	    mrf_rule_region_closes_first(mr->space->api_version) || mrf_mr_lets_go(mr, "endpoint"))
+	if (ret || mrf_list_empty(&mr->bindings) || mrf_mr_profiled_region_first(mr->space) ||
+	    mrf_mr_lets_go(mr, "endpoint"))
 		return ret;
 	binding = mrf_list_entry(mr->bindings.next, struct mrf_mr_binding, mine);
 	return refuse_close_locked(mr, binding->port);
@@ -220,6 +228,12 @@ static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr
 		return -FI_EOPBADSTATE;
 	if (find_binding_locked(mr, ep))
 		return -FI_EINVAL;
+	if (mrf_mr_profiled_habit(mr->space, MRF_HABIT_ONE_EP)) {
+		if (!port->enabled)
+			return -FI_EAGAIN;
+		if (!mrf_list_empty(&mr->bindings))
+			return -FI_EBUSY;
+	}
 	if (mr->group != port->group)
 		return -FI_EACCES;
 	if (mr->event && !mrf_list_empty(&mr->event->counters) && !port->events)
@@ -231,13 +245,31 @@ static int bind_port_locked(struct mrf_mr *mr, const struct fid *ep, enum mrf_mr
 	return 0;
 }
 
+/* What the profile has against it. */
+static int refuse_by_profile(const struct mrf_mr *mr, const struct fid *ep, int err)
+{
+	return mrf_refuse(
+		mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_EINVAL), FI_LOG_MR, 3056,
+		"fi_mr_bind(region %p, endpoint %p): %s with FI_MRFAB_PROFILE=%s (%s)",
+		(const void *)mr, (const void *)ep,
+		err == -FI_EAGAIN
+			? "the endpoint has to be enabled first"
+			: "the region is bound to another endpoint already, and to one only",
+		mr->space->profile->name, mr->space->profile->what);
+}
+
 static int refuse_ep_binding(const struct mrf_mr *mr, const struct fid *ep, int err)
 {
+	const struct mrf_mr_space *space = mr->space;
 	const void *region = mr, *endpoint = ep;
 
 	switch (err) {
+	case -FI_EAGAIN:
+	case -FI_EBUSY:
+		return refuse_by_profile(mr, ep, err);
 	case -FI_EDOMAIN:
-		return mrf_refuse(FI_EDOMAIN, FI_LOG_MR, 3053,
+		return mrf_refuse(mrf_mr_profiled_error(space, MRF_PROFILE_BIND, FI_EDOMAIN),
+				  FI_LOG_MR, 3053,
 				  "fi_mr_bind(region %p, endpoint %p): the endpoint does "
 				  "not belong to the region's domain",
 				  region, endpoint);
@@ -274,7 +306,8 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 				  "(FI_MRFAB_MR_MODE=ENDPOINT requires it)",
 				  (void *)mr, (const void *)ep, flags);
 	if (flags)
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3052,
+		return mrf_refuse(mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_EBADFLAGS),
+				  FI_LOG_MR, 3052,
 				  "fi_mr_bind(region %p, endpoint %p): flags must be 0, not %#lx",
 				  (void *)mr, (const void *)ep, flags);
 	mrf_lock_take(&mr->space->lock);

@@ -29,7 +29,8 @@ struct mrf_mr_port {
 	 * bound. Guarded by space->lock.
 	 */
 	struct mrf_cntr *writes;
-	bool events; /* the endpoint has the capability FI_RMA_EVENT */
+	bool events;  /* the endpoint has the capability FI_RMA_EVENT */
+	bool enabled; /* the endpoint is; guarded by space->lock */
 };
 
 /*
@@ -40,6 +41,8 @@ struct mrf_mr_port {
  */
 int mrf_mr_port_open(struct mrf_mr_space *space, struct mrf_mr_port *port, struct mrf_obj *ep,
 		     bool events, const void *key, size_t size);
+/* Called once the endpoint is enabled. */
+void mrf_mr_port_enable(struct mrf_mr_space *space, struct mrf_mr_port *port);
 /* The authorization key that peers need here; NULL: none. The key belongs to the port. */
 const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
 					const struct mrf_mr_port *port);
@@ -47,8 +50,8 @@ const struct mrf_auth *mrf_mr_port_auth(const struct mrf_mr_space *space,
 struct mrf_vpd *mrf_mr_port_pd(const struct mrf_mr_space *space, const struct mrf_mr_port *port);
 /*
  * Called before the endpoint closes: unbinds all regions from it; afterwards the kernel
- * lets its peers access none of them. -FI_EBUSY, from API version 2.3 on: the regions
- * have to be closed first (logged with the name of one); nothing was changed.
+ * lets its peers access none of them. -FI_EBUSY, from API version 2.3 on or by the profile: the
+ * regions have to be closed first (logged with the name of one); nothing was changed.
  */
 int mrf_mr_port_close(struct mrf_mr_space *space, struct mrf_mr_port *port);
 /*

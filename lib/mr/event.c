@@ -29,8 +29,8 @@
  * late counts only if it comes from a member of the key's group. A pending region counts
  * nothing.
  *
- * A counter or endpoint that closes is unbound up to API version 2.2; from 2.3 on closing
- * it is refused while a region is bound to it.
+ * A counter or endpoint that closes is unbound up to API version 2.2; from 2.3 on, or by the profile,
+ * closing it is refused while a region is bound to it.
  */
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
@@ -41,6 +41,7 @@
 #include "mr/binding.h"
 #include "mr/event.h"
 #include "mr/face.h"
+#include "mr/profiled.h"
 #include "mr/region.h"
 #include "mr/serve.h"
 #include "mr/space.h"
@@ -234,6 +235,9 @@ static int bind_counter_locked(struct mrf_mr *mr, struct mrf_cntr *cntr, enum mr
 		return ret;
 	if (is_bound_locked(mr, cntr))
 		return -FI_EINVAL;
+	if (!mrf_list_empty(&mr->event->counters) &&
+	    mrf_mr_profiled_habit(mr->space, MRF_HABIT_ONE_CNTR))
+		return -FI_EBUSY;
 	binding = mrf_mr_binding_new_locked(mr, &mr->event->counters, &bindings->list);
 	if (!binding)
 		return -FI_ENOMEM;
@@ -261,27 +265,43 @@ static int refuse_region(const struct mrf_mr *mr, const struct fid *cntr)
 			  region, counter);
 }
 
+static int refuse_second(const struct mrf_mr *mr, const struct fid *cntr)
+{
+	const struct mrf_mr_space *space = mr->space;
+
+	return mrf_refuse(
+		mrf_mr_profiled_error(space, MRF_PROFILE_SECOND, FI_EBUSY), FI_LOG_MR, 3244,
+		"fi_mr_bind(region %p, counter %p): the region has another counter, and "
+		"one at most with FI_MRFAB_PROFILE=%s (%s)",
+		(const void *)mr, (const void *)cntr, space->profile->name, space->profile->what);
+}
+
 static int refuse_cntr(const struct mrf_mr *mr, const struct fid *cntr, int err)
 {
+	int flags = mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_EBADFLAGS);
+
 	switch (err) {
+	case -FI_EBUSY:
+		return refuse_second(mr, cntr);
 	case -FI_ENOSYS:
 		return refuse_region(mr, cntr);
 	case -FI_EOPNOTSUPP:
 		return mrf_refuse(
-			FI_EBADFLAGS, FI_LOG_MR, 3240,
+			flags, FI_LOG_MR, 3240,
 			"fi_mr_bind(region %p, counter %p): it would never count: the domain "
 			"was opened without FI_RMA_EVENT, and no endpoint has it, so none is "
 			"told of writes by peers: ask for it in hints->caps",
 			(const void *)mr, (const void *)cntr);
 	case -FI_EBADFLAGS:
 		return mrf_refuse(
-			FI_EBADFLAGS, FI_LOG_MR, 3241,
+			flags, FI_LOG_MR, 3241,
 			"fi_mr_bind(region %p, counter %p): the region is bound to an endpoint "
 			"without FI_RMA_EVENT, which is not told of writes by peers: ask for "
 			"it in hints->caps",
 			(const void *)mr, (const void *)cntr);
 	case -FI_EDOMAIN:
-		return mrf_refuse(FI_EDOMAIN, FI_LOG_MR, 3233,
+		return mrf_refuse(mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_EDOMAIN),
+				  FI_LOG_MR, 3233,
 				  "fi_mr_bind(region %p, counter %p): the counter does "
 				  "not belong to the region's domain",
 				  (const void *)mr, (const void *)cntr);
@@ -301,7 +321,8 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 	int ret;
 
 	if (flags != FI_REMOTE_WRITE)
-		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3234,
+		return mrf_refuse(mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_EBADFLAGS),
+				  FI_LOG_MR, 3234,
 				  "fi_mr_bind(region %p, counter %p): flags=%#lx, but must "
 				  "be FI_REMOTE_WRITE, because nothing else is counted",
 				  (void *)mr, (void *)fid, flags);
@@ -327,7 +348,7 @@ int mrf_mr_event_busy_locked(const struct mrf_mr *mr)
 
 	mrf_lock_held(&mr->space->lock);
 	if (!mr->event || mrf_list_empty(&mr->event->counters) ||
-	    mrf_rule_region_closes_first(mr->space->api_version) || mrf_mr_lets_go(mr, "counter"))
+	    mrf_mr_profiled_region_first(mr->space) || mrf_mr_lets_go(mr, "counter"))
 		return 0;
 	binding = mrf_list_entry(mr->event->counters.next, struct mrf_mr_binding, mine);
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3239,
@@ -384,7 +405,7 @@ static int refuse_counter_close(struct mrf_cntr *cntr, const char *region)
 {
 	return mrf_refuse(FI_EBUSY, FI_LOG_MR, 3231,
 			  "fi_close(counter %p): region %s is bound to it and has to be closed "
-			  "first (from API version 2.3 on)",
+			  "first (from API version 2.3 on, or by FI_MRFAB_PROFILE)",
 			  (void *)mrf_cntr_obj(cntr)->fid, region);
 }
 
@@ -400,7 +421,7 @@ static int counter_closing(struct mrf_cntr *cntr, void *arg)
 		struct mrf_mr_binding *binding =
 			mrf_list_entry(bindings->next, struct mrf_mr_binding, theirs);
 
-		busy = mrf_rule_region_closes_first(space->api_version);
+		busy = mrf_mr_profiled_region_first(space);
 		if (busy)
 			mrf_mr_name(binding->mr, region, sizeof(region));
 		else

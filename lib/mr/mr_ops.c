@@ -65,10 +65,19 @@ static int register_for(struct fid *fid, const struct fi_mr_attr *attr, uint64_t
 	return ret;
 }
 
+/* As register_for, for the calls that not every provider has. */
+static int register_any(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+			struct fid_mr **mr, const void *caller)
+{
+	int ret = fid ? mrf_mr_profiled_call(space_of(fid), MRF_PROFILE_REGV) : 0;
+
+	return ret ? ret : register_for(fid, attr, flags, mr, caller);
+}
+
 static int reg_attr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
 		    struct fid_mr **mr)
 {
-	return register_for(fid, attr, flags, mr, __builtin_return_address(0));
+	return register_any(fid, attr, flags, mr, __builtin_return_address(0));
 }
 
 static int reg_v(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
@@ -85,7 +94,7 @@ static int reg_v(struct fid *fid, const struct iovec *iov, size_t count, uint64_
 		.iface = FI_HMEM_SYSTEM,
 	};
 
-	return register_for(fid, &attr, flags, mr, __builtin_return_address(0));
+	return register_any(fid, &attr, flags, mr, __builtin_return_address(0));
 }
 
 static int reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,

@@ -26,6 +26,24 @@ static int check_segments(const struct mrf_profile *profile, const struct fi_mr_
 			  attr->iov_count, profile->iov_limit, profile->name, profile->what);
 }
 
+int mrf_mr_profiled_error(const struct mrf_mr_space *space, enum mrf_profile_wrong what, int usual)
+{
+	const struct mrf_profile *profile = space->profile;
+
+	return profile && profile->wrong[what] ? profile->wrong[what] : usual;
+}
+
+/* What this library takes, with a warning. */
+static int check_right(const struct mrf_profile *profile, const struct fi_mr_attr *attr)
+{
+	if (!(profile->habits & MRF_HABIT_RIGHT_NEEDED) ||
+	    (attr->access && attr->mr_iov[0].iov_base))
+		return 0;
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3029,
+			  "buf=%p, access=%#lx: both are needed with FI_MRFAB_PROFILE=%s (%s)",
+			  attr->mr_iov[0].iov_base, attr->access, profile->name, profile->what);
+}
+
 int mrf_mr_profiled_attr(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
 {
 	const struct mrf_profile *profile = space->profile;
@@ -34,6 +52,8 @@ int mrf_mr_profiled_attr(const struct mrf_mr_space *space, const struct fi_mr_at
 	if (mrf_likely(!profile))
 		return 0;
 	ret = check_segments(profile, attr);
+	if (!ret)
+		ret = check_right(profile, attr);
 	if (ret || space->mode & FI_MR_PROV_KEY || !(attr->access & MRF_MR_REMOTE) ||
 	    attr->requested_key <= profile->max_key)
 		return ret;

@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "mr/pool.h"
+#include "mr/profiled.h"
 #include "mr/region.h"
 #include "mr/space.h"
 #include "mr/region_state.h"
@@ -85,17 +86,20 @@ static int refuse_disabled(const struct mrf_mr *mr, enum mrf_mr_call call)
 int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state, enum mrf_mr_call call)
 {
 	const char *name = call_names[call];
+	int err = FI_EOPBADSTATE;
 
+	if (call == MRF_CALL_BIND)
+		err = mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, err);
 	switch (state) {
 	case MRF_STATE_CLOSED:
 		return refuse_closed(mr, call);
 	case MRF_STATE_PENDING:
-		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3250,
+		return mrf_refuse(err, FI_LOG_MR, 3250,
 				  "%s(region %p): the region's registration is under "
 				  "way; the domain's event queue reports when it is done",
 				  name, (const void *)mr);
 	case MRF_STATE_FAILED:
-		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3251,
+		return mrf_refuse(err, FI_LOG_MR, 3251,
 				  "%s(region %p): the region has failed, as was reported "
 				  "before, and can only be closed",
 				  name, (const void *)mr);
@@ -106,8 +110,8 @@ int mrf_mr_state_refuse(const struct mrf_mr *mr, enum mrf_mr_state state, enum m
 	case MRF_STATES:
 		break;
 	}
-	return mrf_refuse(FI_EOPBADSTATE, FI_LOG_MR, 3054,
-			  "%s(region %p): the region is enabled already", name, (const void *)mr);
+	return mrf_refuse(err, FI_LOG_MR, 3054, "%s(region %p): the region is enabled already",
+			  name, (const void *)mr);
 }
 
 /* --- entering and leaving --------------------------------------------------------- */

@@ -145,6 +145,13 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_m
 	return mr;
 }
 
+/* Some providers show the application its own key before the region is enabled. */
+static bool key_at_once(const struct mrf_mr *mr, enum mrf_mr_state state)
+{
+	return state == MRF_STATE_DISABLED && mr->access & MRF_MR_REMOTE &&
+	       mrf_mr_profiled_habit(mr->space, MRF_HABIT_KEY_AT_ONCE);
+}
+
 /*
  * Gives the region its key and, if it is enabled from the start, its descriptor. A
  * pending region gets a provider key later, because that may have to carry the rkey.
@@ -175,7 +182,7 @@ static int publish_locked(struct mrf_mr *mr, uint64_t requested_key, const struc
 		mrf_mr_key_show_locked(mr);
 		mrf_mr_set_live_locked(mr);
 	} else {
-		mr->fid.key = FI_KEY_NOTAVAIL;
+		mr->fid.key = key_at_once(mr, state) ? mr->key : FI_KEY_NOTAVAIL;
 	}
 	return 0;
 }

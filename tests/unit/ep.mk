@@ -46,6 +46,7 @@ unit_programs += \
 	tests/unit/t_rpc \
 	tests/unit/t_msg_calls \
 	tests/unit/t_profile_ep \
+	tests/unit/t_profile_mr \
 	tests/unit/t_once \
 	tests/unit/t_short \
 	tests/unit/t_short_msg \
@@ -129,6 +130,8 @@ tests_unit_t_breaks_long_SOURCES = tests/unit/t_breaks_long.c $(breaks) $(EP_FIX
 tests_unit_t_breaks_long_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
 tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_profile_mr_SOURCES = tests/unit/t_profile_mr.c $(EP_FIXTURE)
+tests_unit_t_profile_mr_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_profile_ep_SOURCES = tests/unit/t_profile_ep.c $(EP_FIXTURE)
 tests_unit_t_profile_ep_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_calls_SOURCES = tests/unit/t_msg_calls.c $(EP_FIXTURE)

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * FI_MRFAB_PROFILE: what mistakes with regions are answered with, in which order regions and what they are
+ * bound to close, and when a key is known. On the fake fabric; t_profile has which calls there are.
+ */
+#include <rdma/fi_eq.h>
+#include "contract/mr_offer.h"
+#include "contract/profile.h"
+#include "ep_fixture.h"
+
+#define VAR "FI_MRFAB_PROFILE"
+#define PROFILES 24
+#define KEY 7
+/* Of cxi; and all that bind counters. */
+static const char *const cxi[] = { "cxi-client", "cxi-prov", "cxi-odp" };
+static const char *const counting[] = { "cxi-client", "cxi-prov", "cxi-odp", "sockets",
+					"psm2",	      "psm3",	  "opx",     "bgq" };
+
+static struct node n;
+static struct unit_capture cap;
+static const struct mrf_profile *profile;
+static uint8_t *memory;
+
+static void setup(void)
+{
+	fixture_setup();
+	fixture_log();
+	memset(&n, 0, sizeof(n));
+	ck_assert_int_eq(posix_memalign((void **)&memory, PAGE, PAGE), 0);
+	memset(memory, 0, PAGE);
+}
+
+static void teardown(void)
+{
+	node_close(&n);
+	free(memory);
+	unsetenv(VAR);
+	fixture_teardown();
+}
+
+/* A domain in the profile's modes, which counts peers' writes if the provider can. */
+static void open_with(const char *name)
+{
+	struct node_opt opt = { 0 };
+	char why[192];
+
+	ck_assert_int_eq(setenv(VAR, name, 1), 0);
+	profile = mrf_profile_find(name, why, sizeof(why));
+	ck_assert_ptr_nonnull(profile);
+	opt.mr_mode = (int)(profile->table & MRF_MR_REQUIRABLE);
+	opt.caps = (MRF_CAPS | FI_RMA_EVENT) & profile->promise->caps;
+	node_open(&n, &opt);
+}
+
+static struct fid_mr *reg(uint64_t access, uint64_t flags)
+{
+	struct fid_mr *mr;
+
+	ck_assert_int_eq(fi_mr_reg(n.domain, memory, PAGE, access, 0, KEY, flags, &mr, NULL), 0);
+	return mr;
+}
+
+static void refused(int ret, int err, const char *code, const char *part)
+{
+	const char *text = unit_captured(&cap);
+
+	ck_assert_msg(ret == -err && strstr(text, code) && strstr(text, part), "%s: %d: %s",
+		      profile->name, ret, text);
+}
+
+#define REFUSED(call, ...)                  \
+	do {                                \
+		int ret_;                   \
+                                            \
+		unit_capture(&cap);         \
+		ret_ = (call);              \
+		refused(ret_, __VA_ARGS__); \
+	} while (0)
+
+static struct fid_cntr *cntr_open(void)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *cntr;
+
+	ck_assert_int_eq(fi_cntr_open(n.domain, &attr, &cntr, NULL), 0);
+	return cntr;
+}
+
+/* --- registering --------------------------------------------------------------------------- */
+
+START_TEST(unknown_flags_have_the_error_of_the_provider)
+{
+	static const char *const einval[] = { "opx", "bgq", "lpp", "netdir" };
+	int err = FI_EBADFLAGS;
+	struct fid_mr *mr;
+	size_t i;
+
+	open_with(mrf_profile_at((size_t)_i)->name);
+	for (i = 0; i < MRF_ARRAY_SIZE(einval); i++) {
+		if (!strcmp(profile->name, einval[i]))
+			err = FI_EINVAL;
+	}
+	REFUSED(fi_mr_reg(n.domain, memory, PAGE, FI_SEND, 0, KEY, 1ull << 60, &mr, NULL), err,
+		"MRF-E3009", "no such registration flag");
+}
+END_TEST
+
+START_TEST(gni_needs_a_right_and_an_address)
+{
+	struct fid_mr *mr;
+
+	open_with(_i ? "gni-basic" : "gni");
+	REFUSED(fi_mr_reg(n.domain, memory, PAGE, 0, 0, KEY, 0, &mr, NULL), FI_EINVAL, "MRF-E3029",
+		"access=0");
+	REFUSED(fi_mr_reg(n.domain, NULL, PAGE, FI_SEND, 0, KEY, 0, &mr, NULL), FI_EINVAL,
+		"MRF-E3029", "both are needed with FI_MRFAB_PROFILE=gni");
+	must_close(&reg(FI_SEND, 0)->fid);
+}
+END_TEST
+
+/* --- keys ---------------------------------------------------------------------------------- */
+
+/* cxi knows the application's key at once, and its own only then. */
+START_TEST(key_is_known_when_the_provider_knows_it)
+{
+	struct fid_mr *mr;
+	bool own;
+
+	open_with(cxi[_i]);
+	own = !(profile->table & FI_MR_PROV_KEY);
+	mr = reg(REMOTE_RW, 0);
+	ck_assert_uint_eq(fi_mr_key(mr), own ? KEY : FI_KEY_NOTAVAIL);
+	ck_assert_int_eq(fi_mr_bind(mr, &n.ep->fid, 0), 0);
+	ck_assert_uint_eq(fi_mr_key(mr), own ? KEY : FI_KEY_NOTAVAIL);
+	ck_assert_int_eq(fi_mr_enable(mr), 0);
+	ck_assert_uint_ne(fi_mr_key(mr), FI_KEY_NOTAVAIL);
+	ck_assert(!own || fi_mr_key(mr) == KEY);
+	must_close(&mr->fid);
+	/* No peer reaches this one. */
+	mr = reg(FI_SEND, 0);
+	ck_assert_uint_eq(fi_mr_key(mr), FI_KEY_NOTAVAIL);
+	must_close(&mr->fid);
+}
+END_TEST
+
+/* --- binding ------------------------------------------------------------------------------- */
+
+START_TEST(region_is_bound_to_one_enabled_endpoint)
+{
+	struct fid_ep *second;
+	struct fid_mr *mr;
+
+	open_with(cxi[_i]);
+	mr = reg(REMOTE_RW, 0);
+	ck_assert_int_eq(fi_endpoint(n.domain, n.info, &second, NULL), 0);
+	REFUSED(fi_mr_bind(mr, &second->fid, 0), FI_EINVAL, "MRF-E3056",
+		"the endpoint has to be enabled first");
+	ck_assert_int_eq(fi_mr_bind(mr, &n.ep->fid, 0), 0);
+	must_close(&second->fid);
+	ck_assert_int_eq(node_try_ep(&n, &(struct node_opt){ 0 }, &second), 0);
+	REFUSED(fi_mr_bind(mr, &second->fid, 0), FI_EINVAL, "MRF-E3056", "to one only");
+	ck_assert_int_eq(fi_mr_enable(mr), 0);
+	/* It is enabled now. */
+	REFUSED(fi_mr_bind(mr, &second->fid, 0), FI_EINVAL, "MRF-E3054", "enabled already");
+	must_close(&mr->fid);
+	must_close(&second->fid);
+}
+END_TEST
+
+START_TEST(wrong_bindings_have_the_error_of_the_provider)
+{
+	bool is_cxi = _i < 3, is_psm = strncmp(counting[_i], "psm", 3) == 0;
+	int flags = is_cxi || is_psm || !strcmp(counting[_i], "sockets") ? FI_EINVAL : FI_EBADFLAGS;
+	struct fid_cntr *cntr, *second;
+	struct fid_mr *mr;
+
+	open_with(counting[_i]);
+	cntr = cntr_open();
+	second = cntr_open();
+	mr = reg(REMOTE_RW, FI_RMA_EVENT);
+	REFUSED(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_READ), flags, "MRF-E3234", "FI_REMOTE_WRITE");
+	if (is_cxi)
+		REFUSED(fi_mr_bind(mr, &n.ep->fid, FI_REMOTE_READ), FI_EINVAL, "MRF-E3052",
+			"flags must be 0");
+	if (profile->promise->caps & FI_RMA_EVENT) {
+		ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+		if (is_cxi || is_psm)
+			REFUSED(fi_mr_bind(mr, &second->fid, FI_REMOTE_WRITE),
+				is_cxi ? FI_EINVAL : FI_EBUSY, "MRF-E3244",
+				"the region has another counter");
+		else
+			ck_assert_int_eq(fi_mr_bind(mr, &second->fid, FI_REMOTE_WRITE), 0);
+	}
+	must_close(&mr->fid);
+	must_close(&cntr->fid);
+	must_close(&second->fid);
+}
+END_TEST
+
+/* --- closing ------------------------------------------------------------------------------- */
+
+/* Whatever the API version: this one, 1.17, would have it the other way round. */
+START_TEST(region_closes_before_its_endpoint)
+{
+	struct fid_mr *mr;
+
+	open_with(cxi[_i]);
+	mr = reg(REMOTE_RW, 0);
+	ck_assert_int_eq(fi_mr_bind(mr, &n.ep->fid, 0), 0);
+	REFUSED(fi_close(&n.ep->fid), FI_EBUSY, "MRF-E3230", "has to be closed first");
+	ck_assert_int_eq(fi_mr_enable(mr), 0);
+	REFUSED(fi_close(&n.ep->fid), FI_EBUSY, "MRF-E3230", "by FI_MRFAB_PROFILE");
+	must_close(&mr->fid);
+	must_close(&n.ep->fid);
+	n.ep = NULL;
+}
+END_TEST
+
+START_TEST(region_closes_before_its_counter)
+{
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+
+	open_with(counting[_i]);
+	if (!(profile->promise->caps & FI_RMA_EVENT))
+		return; /* nothing counts with it */
+	cntr = cntr_open();
+	mr = reg(REMOTE_RW, FI_RMA_EVENT);
+	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	REFUSED(fi_close(&cntr->fid), FI_EBUSY, "MRF-E3231", "by FI_MRFAB_PROFILE");
+	must_close(&mr->fid);
+	must_close(&cntr->fid);
+}
+END_TEST
+
+/* The page's own order holds where no provider shows another one. */
+START_TEST(without_such_a_provider_the_version_decides)
+{
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+
+	open_with("rma-event");
+	cntr = cntr_open();
+	mr = reg(REMOTE_RW, FI_RMA_EVENT);
+	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	REFUSED(fi_close(&mr->fid), FI_EBUSY, "MRF-E3239", "closed first");
+	must_close(&cntr->fid);
+	must_close(&mr->fid);
+}
+END_TEST
+
+static TCase *tcase_profile_mr(void)
+{
+	TCase *tc = tcase_create("profile_mr");
+	int all = (int)MRF_ARRAY_SIZE(counting);
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, unknown_flags_have_the_error_of_the_provider, 0, PROFILES);
+	tcase_add_loop_test(tc, gni_needs_a_right_and_an_address, 0, 2);
+	tcase_add_loop_test(tc, key_is_known_when_the_provider_knows_it, 0, 3);
+	tcase_add_loop_test(tc, region_is_bound_to_one_enabled_endpoint, 0, 3);
+	tcase_add_loop_test(tc, wrong_bindings_have_the_error_of_the_provider, 0, all);
+	tcase_add_loop_test(tc, region_closes_before_its_endpoint, 0, 3);
+	tcase_add_loop_test(tc, region_closes_before_its_counter, 0, all);
+	tcase_add_test(tc, without_such_a_provider_the_version_decides);
+	return tc;
+}
+
+UNIT_MAIN("profile_mr", tcase_profile_mr)

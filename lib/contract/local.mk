@@ -5,6 +5,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/contract/mr_mode.h \
 	lib/contract/mr_offer.c \
 	lib/contract/mr_offer.h \
+	lib/contract/mr_remedy.c \
+	lib/contract/mr_remedy.h \
 	lib/contract/custom.c \
 	lib/contract/custom.h \
 	lib/contract/profile.c \

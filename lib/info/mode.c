@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "base/env.h"
 #include "contract/limits.h"
+#include "contract/mr_remedy.h"
 #include "info/decline.h"
 #include "info/offer.h"
 
@@ -150,26 +151,28 @@ static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verd
 	uint64_t needed = query->offer.table & MRF_MR_REQUIRABLE;
 	uint64_t missing = mrf_mr_offer_missing(&query->offer, &query->mr);
 	unsigned code = lacks_hmem(verdict) ? 1033 : 1030;
-	char asked_text[256], needed_text[256], missing_text[256], line[480];
+	char asked_text[256], needed_text[256], missing_text[256], line[480], remedy[384];
 
 	snprintf(line, sizeof(line), "hints->domain_attr->mr_mode=%#lx (%s) with version %u.%u: %s",
 		 query->mr.mr_mode,
 		 mode_text(query->mr.mr_mode, "FI_MR_UNSPEC", asked_text, sizeof(asked_text)),
 		 FI_MAJOR(query->version), FI_MINOR(query->version),
 		 mrf_mr_mode_verdict_text(verdict));
+	mrf_mr_remedy_text(&query->offer, &query->mr, remedy, sizeof(remedy));
 	if (!query->offer.exact)
-		return mrf_info_decline(code, NULL, "%s", line);
+		return mrf_info_decline(code, NULL, "%s; to pass, %s", line, remedy);
 	/*
 	 * A user who sets the variable tests a program, and this is the result of the
 	 * test.
 	 */
 	if (breaks_rule(verdict, missing))
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, code, "%s", line);
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, code, "%s; to pass, %s", line, remedy);
 	mode_text(missing, "", missing_text, sizeof(missing_text));
-	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1032, "%s; %s=%.128s requires %s%s%s", line,
-			  query->variable, query->required,
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1032,
+			  "%s; %s=%.128s requires %s%s%s; to pass, %s", line, query->variable,
+			  query->required,
 			  mode_text(needed, "no bit at all", needed_text, sizeof(needed_text)),
-			  missing ? "; missing: " : "", missing ? missing_text : "");
+			  missing ? "; missing: " : "", missing ? missing_text : "", remedy);
 }
 
 int mrf_info_mode_check(const struct mrf_info_query *query)

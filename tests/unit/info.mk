@@ -4,6 +4,7 @@ unit_programs += \
 	tests/unit/t_getinfo \
 	tests/unit/t_mr_mode \
 	tests/unit/t_mr_offer \
+	tests/unit/t_mr_remedy \
 	tests/unit/t_mr_require \
 	tests/unit/t_ledger \
 	tests/unit/t_profile \
@@ -25,6 +26,8 @@ tests_unit_t_mr_mode_SOURCES = tests/unit/t_mr_mode.c tests/unit/unit.h
 tests_unit_t_mr_mode_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_offer_SOURCES = tests/unit/t_mr_offer.c tests/unit/every.h tests/unit/unit.h
 tests_unit_t_mr_offer_LDADD = $(UNIT_LDADD)
+tests_unit_t_mr_remedy_SOURCES = tests/unit/t_mr_remedy.c tests/unit/unit.h
+tests_unit_t_mr_remedy_LDADD = $(UNIT_LDADD)
 tests_unit_t_mr_require_SOURCES = tests/unit/t_mr_require.c tests/fake/fake_vnl.h tests/unit/one_device.h $(FAKE_FABRIC)
 tests_unit_t_mr_require_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_mr_require_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)

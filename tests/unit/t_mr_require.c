@@ -139,7 +139,7 @@ START_TEST(require_every_missing_bit_is_named_with_the_variable)
 				continue;
 			ck_assert_int_eq(offer(ALL & ~bit), -FI_ENODATA);
 			mrf_names_bits(&mrf_names_mr_mode, (uint64_t)bit, names, sizeof(names));
-			snprintf(words, sizeof(words), "missing: %s (", names);
+			snprintf(words, sizeof(words), "missing: %s; to pass, set", names);
 			ck_line("MRF-E1032", words);
 			ck_line("MRF-E1032", variable);
 		}
@@ -151,7 +151,7 @@ START_TEST(require_all_that_is_missing_is_named)
 {
 	require("LOCAL,Raw,endpoint");
 	ck_assert_int_eq(offer(FI_MR_RAW | FI_MR_VIRT_ADDR), -FI_ENODATA);
-	ck_line("MRF-E1032", "missing: FI_MR_LOCAL, FI_MR_ENDPOINT (");
+	ck_line("MRF-E1032", "missing: FI_MR_LOCAL, FI_MR_ENDPOINT; to pass, set");
 	ck_line("MRF-E1032", VAR "=LOCAL,Raw,endpoint requires FI_MR_LOCAL, FI_MR_RAW, "
 				 "FI_MR_ENDPOINT;");
 	ck_line("MRF-E1032", "mr_mode=0x18 (FI_MR_RAW, FI_MR_VIRT_ADDR)");
@@ -188,7 +188,7 @@ START_TEST(require_nothing_gives_nothing)
 		ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_SCALABLE);
 		ck_assert_int_eq(offer(FI_MR_BASIC), -FI_ENODATA);
 		ck_line("MRF-E1032", "FI_MR_BASIC is not offered here");
-		ck_line("MRF-E1032", "requires no bit at all (");
+		ck_line("MRF-E1032", "requires no bit at all; to pass, set");
 	}
 }
 END_TEST
@@ -202,7 +202,7 @@ START_TEST(require_basic_is_had_by_either_name)
 	ck_assert_int_eq(offer(VAK | FI_MR_LOCAL), 0);
 	ck_assert_int_eq(info->domain_attr->mr_mode, VAK);
 	ck_assert_int_eq(offer(FI_MR_VIRT_ADDR), -FI_ENODATA);
-	ck_line("MRF-E1032", "missing: FI_MR_ALLOCATED, FI_MR_PROV_KEY (");
+	ck_line("MRF-E1032", "missing: FI_MR_ALLOCATED, FI_MR_PROV_KEY; to pass, set");
 	ck_assert_int_eq(offer(FI_MR_SCALABLE), -FI_ENODATA);
 	ck_line("MRF-E1032", "FI_MR_SCALABLE is not offered here");
 }
@@ -297,9 +297,9 @@ START_TEST(require_hmem_is_missing_with_what_else_is)
 	ck_assert_int_eq(offer(FI_MR_ENDPOINT), -FI_ENODATA);
 	ck_line("MRF-E1032", "FI_HMEM needs FI_MR_HMEM: set it in mr_mode; ");
 	ck_line("MRF-E1032", VAR "=RAW,ENDPOINT requires FI_MR_RAW, FI_MR_ENDPOINT; "
-				 "missing: FI_MR_RAW, FI_MR_HMEM (");
+				 "missing: FI_MR_RAW, FI_MR_HMEM; to pass, set");
 	ck_assert_int_eq(offer(FI_MR_ENDPOINT | FI_MR_HMEM), -FI_ENODATA);
-	ck_line("MRF-E1032", "missing: FI_MR_RAW (");
+	ck_line("MRF-E1032", "missing: FI_MR_RAW; to pass, set");
 	require("BASIC");
 	ck_assert_int_eq(offer(FI_MR_BASIC), -FI_ENODATA);
 	ck_line("MRF-E1033", "FI_MR_BASIC and FI_MR_SCALABLE do not include");
@@ -336,7 +336,7 @@ START_TEST(require_is_not_met_by_mr_mode_zero)
 		ck_assert_int_eq(offer(FI_MR_UNSPEC), -FI_ENODATA);
 		ck_assert_ptr_null(info);
 		mrf_names_bits(&mrf_names_mr_mode, (uint64_t)bit, names, sizeof(names));
-		snprintf(words, sizeof(words), "missing: %s (", names);
+		snprintf(words, sizeof(words), "missing: %s; to pass, set", names);
 		ck_line("MRF-E1032", words);
 		ck_line("MRF-E1032", "mr_mode=0 (FI_MR_UNSPEC)");
 		ck_line("MRF-E1032", "mr_mode 0 offers none of the required bits");
@@ -408,7 +408,7 @@ START_TEST(require_local_of_a_legacy_model_comes_back_as_the_old_flag)
 {
 	require("LOCAL+VIRT_ADDR+ALLOCATED+PROV_KEY");
 	ck_assert_int_eq(offer(FI_MR_BASIC), -FI_ENODATA);
-	ck_line("MRF-E1032", "missing: FI_MR_LOCAL (");
+	ck_line("MRF-E1032", "missing: FI_MR_LOCAL; to pass, set");
 	ck_line("MRF-E1032", "offer FI_MR_LOCAL or mode FI_LOCAL_MR");
 	hints->mode = FI_LOCAL_MR;
 	ck_assert_int_eq(offer(FI_MR_BASIC), 0);
@@ -420,7 +420,7 @@ START_TEST(require_local_of_a_legacy_model_comes_back_as_the_old_flag)
 	ck_assert_uint_eq(info->mode, 0);
 	/* It does not stand for the bit where bits are offered. */
 	ck_assert_int_eq(offer(VAK), -FI_ENODATA);
-	ck_line("MRF-E1032", "missing: FI_MR_LOCAL (");
+	ck_line("MRF-E1032", "missing: FI_MR_LOCAL; to pass, set");
 }
 END_TEST
 
@@ -435,7 +435,8 @@ START_TEST(require_before_1_5_is_a_legacy_model_or_nothing)
 	require("RAW");
 	ck_assert_int_eq(get(V1_4, hints), -FI_ENODATA);
 	ck_line("MRF-E1032", "there are only FI_MR_BASIC and FI_MR_SCALABLE");
-	ck_line("MRF-E1032", "missing: FI_MR_RAW (");
+	ck_line("MRF-E1032", "missing: FI_MR_RAW; to pass, ask for version 1.5 or later and set "
+			     "hints->domain_attr->mr_mode to FI_MR_RAW (");
 	/* What libfabric's rules say of any provider has its own code. */
 	hints->domain_attr->mr_mode = FI_MR_RAW;
 	ck_assert_int_eq(get(V1_4, hints), -FI_ENODATA);

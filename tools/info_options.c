@@ -255,6 +255,13 @@ int info_options_parse(struct info_options *opt, int argc, char **argv)
 	return ret;
 }
 
+const char *info_options_required(void)
+{
+	if (getenv("FI_MRFAB_PROFILE"))
+		return "FI_MRFAB_PROFILE";
+	return getenv("FI_MRFAB_MR_MODE") ? "FI_MRFAB_MR_MODE" : NULL;
+}
+
 void info_options_offer_modes(struct info_options *opt)
 {
 	uint64_t mode, all = 0;
@@ -264,7 +271,7 @@ void info_options_offer_modes(struct info_options *opt)
 		return;
 	if (opt->hints->caps & FI_HMEM)
 		opt->hints->domain_attr->mr_mode = FI_MR_HMEM;
-	if (!getenv(INFO_REQUIRED))
+	if (!info_options_required())
 		return;
 	for (i = 0; i < INFO_WORDS_MAX; i++)
 		all |= info_words_name(&mr_words, i, &mode) ? mode : 0;

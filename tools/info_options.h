@@ -7,8 +7,6 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
-#define INFO_REQUIRED "FI_MRFAB_MR_MODE"
-
 struct info_options {
 	uint32_t version;
 	const char *node;
@@ -35,5 +33,7 @@ int info_options_parse(struct info_options *opt, int argc, char **argv);
  * offer: a program that only lists what there is can have any mode.
  */
 void info_options_offer_modes(struct info_options *opt);
+/* The variable of the environment that requires registration modes, or NULL. */
+const char *info_options_required(void);
 
 #endif

@@ -39,13 +39,13 @@ static const char *addr_text(const void *addr, char *buf, size_t len)
 /* The modes of registration, and the variable that requires some of them. */
 static void print_modes(const struct fi_info *info)
 {
-	const char *required = getenv(INFO_REQUIRED);
+	const char *required = info_options_required();
 
 	printf("    mr_mode: [ %s ]\n", fi_tostr(&info->domain_attr->mr_mode, FI_TYPE_MR_MODE));
 	if (info->mode)
 		printf("    mode: [ %s ]\n", fi_tostr(&info->mode, FI_TYPE_MODE));
 	if (required)
-		printf("    required: %s=%s\n", INFO_REQUIRED, required);
+		printf("    required: %s=%s\n", required, getenv(required));
 }
 
 static void print_short(const struct fi_info *info)
@@ -158,6 +158,14 @@ static int print_infos(const struct info_options *opt)
 	return 0;
 }
 
+/* The library reads these at the first call that logs, which is yet to come. */
+static void log_reasons(void)
+{
+	setenv("FI_LOG_LEVEL", "info", 1);
+	unsetenv("FI_LOG_PROV");
+	unsetenv("FI_LOG_SUBSYS");
+}
+
 int main(int argc, char **argv)
 {
 	struct info_options opt = { .version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION) };
@@ -184,9 +192,8 @@ int main(int argc, char **argv)
 		return info_pid_print(opt.pid, opt.json) ? EXIT_SUCCESS : EXIT_FAILURE;
 	}
 	info_options_offer_modes(&opt);
-	/* The library reads it at the first call that logs, which comes now. */
 	if (opt.explain)
-		setenv("FI_LOG_LEVEL", "info", 1);
+		log_reasons();
 	ret = opt.variables ? print_variables() : print_infos(&opt);
 	fi_freeinfo(opt.hints);
 	if (ret)

@@ -18,7 +18,8 @@ enum kind {
 	AT_MOST, /* a number: not more than offered */
 	BITS,	 /* a set: every bit is in the offer */
 	EQUAL,	 /* this one value */
-	KNOWN	 /* an enum of which everything up to the last value is offered */
+	KNOWN,	 /* an enum of which everything up to the last value is offered */
+	ANY	 /* not compared: what comes back does not depend on it */
 };
 
 #define WHOLE SIZE_MAX
@@ -85,7 +86,13 @@ static const struct row rows[] = {
 	DOMAIN(data_progress, KNOWN, NULL, 0),
 	DOMAIN(resource_mgmt, KNOWN, NULL, 0),
 	DOMAIN(av_type, KNOWN, NULL, 0),
+	DOMAIN(mr_key_size, ANY, NULL, 0),
 	DOMAIN(cq_data_size, AT_MOST, NULL, 0),
+	DOMAIN(cq_cnt, ANY, NULL, 0),
+	DOMAIN(ep_cnt, ANY, NULL, 0),
+	DOMAIN(tx_ctx_cnt, ANY, NULL, 0),
+	DOMAIN(rx_ctx_cnt, ANY, NULL, 0),
+	DOMAIN(cntr_cnt, ANY, NULL, 0),
 	DOMAIN(max_ep_tx_ctx, AT_MOST, NULL, 0),
 	DOMAIN(max_ep_rx_ctx, AT_MOST, NULL, 0),
 	DOMAIN(max_ep_stx_ctx, AT_MOST, NULL, 0),
@@ -124,13 +131,13 @@ static uint64_t offer_of(const struct row *row, const struct mrf_info_query *que
 
 static bool row_fits(const struct row *row, uint64_t offered, uint64_t asked)
 {
-	if (!asked)
-		return true;
 	switch (row->kind) {
 	case BITS:
 		return !(asked & ~offered);
 	case EQUAL:
 		return asked == offered;
+	case ANY:
+		return true;
 	case AT_MOST:
 	case KNOWN:
 		break;
@@ -143,13 +150,26 @@ static const char *row_text(const struct row *row, uint64_t value, char *buf, si
 	return value ? mrf_names_bits(row->names, value, buf, len) : "nothing";
 }
 
+/* " (FI_MRFAB_PROFILE=verbs)", if nothing else takes the rest away. */
+static const char *profile_text(const struct row *row, const struct mrf_info_query *query,
+				char *buf, size_t len)
+{
+	const char *own = (const char *)&mrf_info_offer;
+	bool less = offer_of(row, query) != mrf_info_number(own + row->offer, row->size);
+
+	*buf = '\0';
+	if (query->profile && less)
+		snprintf(buf, len, " (%s=%.64s)", query->variable, query->required);
+	return buf;
+}
+
 static int refuse_bits(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
-	char missing[256], offered[256];
+	char missing[256], offered[256], profile[96];
 
 	return mrf_info_decline(
-		1021, row->field, "hints->%s=%#lx: these bits are not offered: %s; offered: %s",
-		row->field, asked,
+		1021, row->field, "hints->%s=%#lx: these bits are not offered%s: %s; offered: %s",
+		row->field, asked, profile_text(row, query, profile, sizeof(profile)),
 		row_text(row, asked & ~offer_of(row, query), missing, sizeof(missing)),
 		row_text(row, offer_of(row, query), offered, sizeof(offered)));
 }
@@ -182,6 +202,7 @@ static int refuse_profile(const struct row *row, const struct mrf_info_query *qu
 static int refuse_row(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
 	const char *all = (const char *)&mrf_info_offer;
+	char profile[96];
 
 	if (row_fits(row, mrf_info_number(all + row->offer, row->size), asked))
 		return refuse_profile(row, query, asked);
@@ -194,24 +215,32 @@ static int refuse_row(const struct row *row, const struct mrf_info_query *query,
 		return mrf_info_decline(1023, row->field, "hints->%s=%lu: there is no such value",
 					row->field, asked);
 	case AT_MOST:
+	case ANY:
 		break;
 	}
-	return mrf_info_decline(1020, row->field, "hints->%s=%lu: at most %lu is offered",
-				row->field, asked, offer_of(row, query));
+	return mrf_info_decline(1020, row->field, "hints->%s=%lu: at most %lu is offered%s",
+				row->field, asked, offer_of(row, query),
+				profile_text(row, query, profile, sizeof(profile)));
+}
+
+/* What the application has set; false: nothing, or in a field that its version does not have. */
+static bool hinted(const struct row *row, const struct mrf_info_query *query, uint64_t *asked)
+{
+	const void *part = part_of(query->hints, row->part);
+
+	*asked = part ? mrf_info_number((const char *)part + row->offset, row->size) : 0;
+	return *asked && FI_VERSION_GE(query->version, row->since);
 }
 
 static int check_rows(const struct mrf_info_query *query)
 {
 	uint64_t asked;
-	const void *part;
 	int ret = 0;
 	size_t i;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(rows); i++) {
-		part = part_of(query->hints, rows[i].part);
-		if (!part || FI_VERSION_LT(query->version, rows[i].since))
+		if (!hinted(&rows[i], query, &asked))
 			continue;
-		asked = mrf_info_number((const char *)part + rows[i].offset, rows[i].size);
 		if (rows[i].names == &mrf_names_caps)
 			asked = mrf_info_asked_caps(asked);
 		if (!row_fits(&rows[i], offer_of(&rows[i], query), asked))
@@ -317,4 +346,71 @@ int mrf_info_check_hints(const struct mrf_info_query *query)
 	ret = ret ? ret : hmem_ret;
 	ret = ret ? ret : mode_ret;
 	return ret ? ret : check_keys(query);
+}
+
+/* --- what has become of the hints -------------------------------------------------- */
+
+static const char *rule_of(const struct row *row, uint64_t left_out)
+{
+	switch (row->kind) {
+	case ANY:
+		return "this hint is not compared with the offer";
+	case BITS:
+		if (row->names != &mrf_names_caps)
+			return "these always hold";
+		return left_out ? "a direction of messages means nothing without FI_MSG or "
+				  "FI_TAGGED"
+				: "a capability without a direction has all of them, and "
+				  "without a range it has both";
+	case AT_MOST:
+	case EQUAL:
+	case KNOWN:
+		break;
+	}
+	return "this is a limit, and what it really is comes back";
+}
+
+static void tell_bits(const struct row *row, uint64_t asked, uint64_t got)
+{
+	char added[256], left_out[256];
+
+	mrf_info(FI_LOG_FABRIC, "hints->%s=%#lx comes back as %#lx%s%s%s%s: %s", row->field, asked,
+		 got, got & ~asked ? ", with " : "",
+		 got & ~asked ? row_text(row, got & ~asked, added, sizeof(added)) : "",
+		 asked & ~got ? ", without " : "",
+		 asked & ~got ? row_text(row, asked & ~got, left_out, sizeof(left_out)) : "",
+		 rule_of(row, asked & ~got));
+}
+
+static void tell_row(const struct row *row, const struct mrf_info_query *query, uint64_t asked,
+		     const struct fi_info *info)
+{
+	const char *part = part_of(info, row->part);
+	uint64_t got = mrf_info_number(part + row->offset, row->size);
+
+	if (FI_VERSION_LT(query->version, row->since))
+		mrf_info(FI_LOG_FABRIC,
+			 "hints->%s=%lu is ignored: version %u.%u was asked for, and the field is "
+			 "known from version %u.%u on",
+			 row->field, asked, FI_MAJOR(query->version), FI_MINOR(query->version),
+			 FI_MAJOR(row->since), FI_MINOR(row->since));
+	else if (got != asked && row->kind == BITS)
+		tell_bits(row, asked, got);
+	else if (got != asked)
+		mrf_info(FI_LOG_FABRIC, "hints->%s=%lu comes back as %lu: %s", row->field, asked,
+			 got, rule_of(row, 0));
+}
+
+void mrf_info_hints_tell(const struct mrf_info_query *query, const struct fi_info *info)
+{
+	uint64_t asked;
+	size_t i;
+
+	if (!query->hints || !mrf_log_enabled(FI_LOG_INFO, FI_LOG_FABRIC))
+		return;
+	for (i = 0; i < MRF_ARRAY_SIZE(rows); i++) {
+		hinted(&rows[i], query, &asked);
+		if (asked)
+			tell_row(&rows[i], query, asked, info);
+	}
 }

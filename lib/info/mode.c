@@ -178,27 +178,43 @@ static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verd
 int mrf_info_mode_check(const struct mrf_info_query *query)
 {
 	enum mrf_mr_mode_verdict verdict = mrf_mr_offer_check(&query->offer, &query->mr);
-	uint64_t cleared;
+
+	return verdict == MRF_MR_ACCEPTED ? 0 : refuse_mode(query, verdict);
+}
+
+/* got: the mr_mode that came back. */
+static void tell_mr_mode(const struct mrf_info_query *query, uint64_t got)
+{
+	uint64_t asked = query->mr.mr_mode, cleared = asked & ~got;
 	char names[256];
 
-	if (verdict != MRF_MR_ACCEPTED)
-		return refuse_mode(query, verdict);
-	cleared = query->mr.mr_mode & ~mrf_info_mode_answer(query);
 	if (cleared)
 		mrf_info(FI_LOG_FABRIC, "mr_mode bits that are not needed and are cleared: %s",
 			 mrf_names_bits(&mrf_names_mr_mode, cleared, names, sizeof(names)));
-	return 0;
+	else if (!asked && !got)
+		mrf_info(FI_LOG_FABRIC,
+			 "hints->domain_attr->mr_mode=0 (FI_MR_UNSPEC): accepted; the "
+			 "domain will run without any registration mode");
+	else if (!asked)
+		mrf_info(FI_LOG_FABRIC,
+			 "hints->domain_attr->mr_mode=0 (FI_MR_UNSPEC) with version %u.%u comes "
+			 "back as %s",
+			 FI_MAJOR(query->version), FI_MINOR(query->version),
+			 mrf_names_bits(&mrf_names_mr_mode, got, names, sizeof(names)));
 }
 
-void mrf_info_mode_tell(const struct mrf_info_query *query)
+void mrf_info_mode_tell(const struct mrf_info_query *query, const struct fi_info *info)
 {
 	uint64_t caps = query->mr.caps & ~mrf_info_mode_caps(query);
 	char names[256];
 
-	if (query->mr.domain_attr && !query->mr.mr_mode)
+	if (query->mr.domain_attr)
+		tell_mr_mode(query, (uint32_t)info->domain_attr->mr_mode);
+	if (info->mode & FI_LOCAL_MR)
 		mrf_info(FI_LOG_FABRIC,
-			 "hints->domain_attr->mr_mode=0 (FI_MR_UNSPEC): accepted; the "
-			 "domain will run without any registration mode");
+			 "mode comes back with FI_LOCAL_MR, because %s=%.128s requires "
+			 "FI_MR_LOCAL and hints->domain_attr->mr_mode does not have it",
+			 query->variable, query->required);
 	if (query->mr.hints && mrf_info_mode_withheld(query))
 		mrf_warn(FI_LOG_FABRIC, 1034,
 			 "hints without domain_attr do not offer what %s=%.128s "

@@ -79,8 +79,8 @@ bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_pat
 int mrf_info_mode_set(struct mrf_info_query *query);
 /* Is the mr_mode in the hints sufficient? 0, or -FI_ENODATA and a logged line. */
 int mrf_info_mode_check(const struct mrf_info_query *query);
-/* Says what of the answer the application may not expect. */
-void mrf_info_mode_tell(const struct mrf_info_query *query);
+/* Says what of the registration modes in an answer the application may not expect. */
+void mrf_info_mode_tell(const struct mrf_info_query *query, const struct fi_info *info);
 /* Is remote access withheld because the needed modes are not offered? */
 bool mrf_info_mode_withheld(const struct mrf_info_query *query);
 /* What hints ask for: directions of messages without messages are nothing. */
@@ -98,6 +98,11 @@ uint64_t mrf_info_mode_answer(const struct mrf_info_query *query);
  * for more. 0, -FI_ENODATA, or -FI_EINVAL for hints that make no sense.
  */
 int mrf_info_check_hints(const struct mrf_info_query *query);
+/*
+ * Says at level info what the application finds otherwise than hinted in an answer, by which rule, and
+ * which hints its version does not have. All infos of an answer are alike in that.
+ */
+void mrf_info_hints_tell(const struct mrf_info_query *query, const struct fi_info *info);
 
 /* The unsigned number of 1, 2, 4 or 8 bytes at a place. */
 uint64_t mrf_info_number(const void *at, size_t size);

@@ -41,6 +41,16 @@ if lacks_hmem; then
 	echo "FAIL: mrfab_info does not offer FI_MR_HMEM"
 	status=1
 fi
+# What the log is to have is not said by what it has otherwise.
+FI_LOG_PROV=verbs FI_LOG_SUBSYS=mr lacks_hmem --mr-mode LOCAL || {
+	echo "FAIL: mrfab_info --explain is silent with FI_LOG_PROV or FI_LOG_SUBSYS"
+	status=1
+}
+# Under a profile, too, it can have any mode.
+if FI_MRFAB_PROFILE=verbs "$info" --explain --caps FI_RMA 2>&1 | grep -q 'MRF-E1032'; then
+	echo "FAIL: mrfab_info does not offer what FI_MRFAB_PROFILE requires"
+	status=1
+fi
 # explains STATUS CODE TEXT: what --code says of it, in lines of at most 78 columns.
 explains() {
 	"$info" --code "$2" >"$tmp" 2>&1

@@ -1,6 +1,7 @@
 unit_programs += \
 	tests/unit/t_budget \
 	tests/unit/t_contract \
+	tests/unit/t_explain \
 	tests/unit/t_getinfo \
 	tests/unit/t_mr_mode \
 	tests/unit/t_mr_offer \
@@ -18,6 +19,9 @@ tests_unit_t_budget_SOURCES = tests/unit/t_budget.c tests/unit/unit.h
 tests_unit_t_budget_LDADD = $(UNIT_LDADD)
 tests_unit_t_contract_SOURCES = tests/unit/t_contract.c tests/unit/unit.h
 tests_unit_t_contract_LDADD = $(UNIT_LDADD)
+tests_unit_t_explain_SOURCES = tests/unit/t_explain.c tests/fake/fake_vnl.h tests/unit/one_device.h tests/unit/unit.h
+tests_unit_t_explain_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_explain_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)
 tests_unit_t_getinfo_SOURCES = tests/unit/t_getinfo.c tests/fake/fake_vnl.h tests/unit/unit.h
 tests_unit_t_getinfo_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_getinfo_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL) \

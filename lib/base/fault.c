@@ -33,6 +33,8 @@ static const struct {
 	{ "EINTR", FI_EINTR },	 { "ENOTCONN", FI_ENOTCONN },
 };
 
+#define FULL "cq:full"
+
 /* --- words ---------------------------------------------------------------------------- */
 
 /* A decimal number, not 0, that text begins with; *end is behind it. False: it does not. */
@@ -129,10 +131,21 @@ static const char *parse_rule(const char *text, struct mrf_fault_rule *rule)
 	return read_error(end + 1, &rule->err) ? NULL : "there is no such error";
 }
 
+/* What follows "cq:full", which is about queues, not calls. */
+static const char *parse_full(const char *rest, struct mrf_fault_plan *plan)
+{
+	const char *end = rest;
+
+	plan->cq_full = UINT64_MAX;
+	if (*rest && (*rest != '=' || !read_number(rest + 1, &plan->cq_full, &end) || *end))
+		return "a full queue is cq:full, or cq:full=N with a number greater than 0";
+	return NULL;
+}
+
 static const char *parse_setting(const char *word, struct mrf_fault_plan *plan)
 {
 	static const char usage[] =
-		"it must be CALL:N=ERROR, CALL:late=TIME, mr_cnt=N, key_bits=N or "
+		"it must be CALL:N=ERROR, CALL:late=TIME, cq:full, mr_cnt=N, key_bits=N or "
 		"seed=N";
 	const char *value = strchr(word, '='), *end = "";
 	uint64_t number;
@@ -162,6 +175,8 @@ static const char *parse_word(const char *word, struct mrf_fault_plan *plan)
 		return parse_setting(word, plan);
 	if (plan->nrules == MRF_FAULT_RULES)
 		return "there are more than 16 rules";
+	if (!strncasecmp(word, FULL, strlen(FULL)))
+		return parse_full(word + strlen(FULL), plan);
 	*rule = (struct mrf_fault_rule){ .one_in = 1 };
 	if (!read_call(word, (size_t)(colon - word), &rule->call))
 		return "the call must be reg, bind, enable, refresh, raw_attr, cq or tx";

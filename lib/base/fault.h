@@ -7,6 +7,8 @@
  *	CALL:N-M=ERROR	the Nth to the Mth; CALL:N-=ERROR: all from the Nth on
  *	CALL:1/N=ERROR	one call of N, at random
  *	CALL:late=TIME	each call takes that much longer: 5ms, 300us or 1s
+ *	cq:full		a completion queue has the size that it was opened with, and is overrun
+ *	cq:full=N	as cq:full, and it holds no more than N entries
  *	mr_cnt=N	no more than N regions are open at a time
  *	key_bits=N	keys that the application chooses have no more bits
  *	seed=N		of what is random; the same seed chooses the same calls
@@ -46,6 +48,7 @@ struct mrf_fault_plan {
 	struct mrf_fault_rule rule[MRF_FAULT_RULES];
 	unsigned nrules;
 	uint64_t mr_cnt;   /* UINT64_MAX: no limit */
+	uint64_t cq_full;  /* the most entries of a completion queue; 0: queues grow */
 	unsigned key_bits; /* 64: no limit */
 	uint64_t seed;
 	_Atomic uint64_t calls[MRF_FAULT_CALLS];

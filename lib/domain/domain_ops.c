@@ -32,13 +32,13 @@ static int open_av(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_a
 static int open_cq(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq,
 		   void *context)
 {
-	struct mrf_obj *domain = &mrf_domain_from_fid(fid)->obj;
-	int ret = mrf_obj_check(domain, "fi_cq_open");
+	struct mrf_domain *domain = mrf_domain_from_fid(fid);
+	int ret = mrf_obj_check(&domain->obj, "fi_cq_open");
 
 	if (!ret)
-		ret = mrf_cq_open(domain, attr, cq, context);
-	if (!ret && mrf_domain_from_fid(fid)->space.faults)
-		mrf_faults_read(*cq);
+		ret = mrf_cq_open(&domain->obj, attr, cq, context);
+	if (!ret && domain->space.faults)
+		mrf_faults_of_cq(domain->space.faults, *cq);
 	return ret;
 }
 

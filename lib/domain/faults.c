@@ -90,7 +90,7 @@ static const char *pass_strerror(struct fid_cq *cq, int prov_errno, const void *
 	return mrf_cq_ops.strerror(cq, prov_errno, err_data, buf, len);
 }
 
-void mrf_faults_read(struct fid_cq *cq)
+static void count_reads(struct fid_cq *cq)
 {
 	static struct fi_ops_cq ops = { .size = sizeof(struct fi_ops_cq),
 					.read = faulty_read,
@@ -102,4 +102,11 @@ void mrf_faults_read(struct fid_cq *cq)
 					.strerror = pass_strerror };
 
 	cq->ops = &ops;
+}
+
+void mrf_faults_of_cq(const struct mrf_fault_plan *plan, struct fid_cq *cq)
+{
+	count_reads(cq);
+	if (plan->cq_full)
+		mrf_cq_fix(mrf_cq_of(cq), plan->cq_full);
 }

@@ -12,7 +12,7 @@ struct mrf_fault_plan;
  * is understood), -FI_ENOMEM, -FI_EIO; each is logged.
  */
 int mrf_faults_take(struct mrf_fault_plan **plan);
-/* From now on reading this queue, which was opened on a domain with a plan, fails on order. */
-void mrf_faults_read(struct fid_cq *cq);
+/* Of a queue that was just opened on a domain with a plan: reading it fails on order, and it may be full. */
+void mrf_faults_of_cq(const struct mrf_fault_plan *plan, struct fid_cq *cq);
 
 #endif

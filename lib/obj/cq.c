@@ -27,7 +27,7 @@ static struct mrf_cq_slot *ring_new(size_t n)
 static __attribute__((noinline)) bool grow_locked(struct mrf_cq *cq)
 {
 	size_t n = (cq->mask + 1) * 2, i;
-	struct mrf_cq_slot *bigger = ring_new(n);
+	struct mrf_cq_slot *bigger = cq->fixed ? NULL : ring_new(n);
 
 	if (!bigger)
 		return false;
@@ -55,9 +55,9 @@ static __attribute__((noinline)) void lose_locked(struct mrf_cq *cq)
 	mrf_lock_held(&cq->lock);
 	if (!cq->lost++)
 		mrf_log(FI_LOG_WARN, FI_LOG_CQ,
-			"MRF-E2020: completion queue %p was overrun: there is no memory "
-			"for more than %zu entries",
-			(void *)&cq->fid, mrf_cq_used_locked(cq));
+			"MRF-E2020: completion queue %p was overrun: there is no %s for more "
+			"than %zu entries",
+			(void *)&cq->fid, cq->fixed ? "room" : "memory", mrf_cq_used_locked(cq));
 }
 
 void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp)
@@ -326,6 +326,19 @@ err_new:
 	ring_free(cq);
 	free(cq);
 	return ret;
+}
+
+/* Nothing is in the ring yet, so that any part of it will do. */
+void mrf_cq_fix(struct mrf_cq *cq, size_t most)
+{
+	size_t n = 1;
+
+	while (n < most && n <= cq->mask)
+		n *= 2;
+	mrf_lock_take(&cq->lock);
+	cq->fixed = true;
+	cq->mask = n - 1;
+	mrf_lock_release(&cq->lock);
 }
 
 int mrf_cq_trywait(struct mrf_cq *cq)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Completion queue: an ordered ring of completions and errors. It grows when it is full,
- * so nothing is ever lost; attr->size is its initial size. It supports all formats and
+ * so nothing is ever lost, unless it was fixed; attr->size is its initial size. It supports all formats and
  * the wait objects NONE, UNSPEC and FD. Endpoints bind themselves as progress sources and
  * write into it; the application reads. Thread-safe; lock of rank CQ.
  */
@@ -56,6 +56,12 @@ struct mrf_cq;
 int mrf_cq_open(struct mrf_obj *domain, const struct fi_cq_attr *attr, struct fid_cq **cq,
 		void *context);
 
+/*
+ * Of a queue that was just opened: it will not grow, as that of other providers, and holds no more
+ * entries than it was opened for, or than most, rounded up to a power of two.
+ */
+void mrf_cq_fix(struct mrf_cq *cq, size_t most);
+
 /* The number of unread completions and errors. Any thread, no lock. */
 size_t mrf_cq_unread(const struct mrf_cq *cq);
 /* How many the application has read so far. Any thread; takes the queue's lock. */
@@ -71,7 +77,7 @@ struct mrf_obj *mrf_cq_obj(struct mrf_cq *cq);
 int mrf_cq_trywait(struct mrf_cq *cq);
 
 /*
- * Appends a completion and wakes waiters. If there is no memory to grow the ring, this
+ * Appends a completion and wakes waiters. If the ring is full and cannot grow, this
  * completion and every later one are counted as lost; once everything before them has
  * been read, the CQ answers -FI_EAVAIL with FI_EOVERRUN for ever, as in fi_cq(3) "NOTES".
  * No loss is silent.

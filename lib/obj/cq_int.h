@@ -20,6 +20,7 @@ struct mrf_cq {
 	struct mrf_wait wait;
 	size_t entry_size;     /* of the format; immutable */
 	bool threshold;	       /* FI_CQ_COND_THRESHOLD; immutable */
+	bool fixed;	       /* it does not grow; immutable */
 	uint32_t api_version;  /* immutable */
 	atomic_size_t pending; /* entries that a read would find; changed under lock */
 
@@ -29,7 +30,7 @@ struct mrf_cq {
 	size_t head;		    /* next to read; counts up for ever */
 	size_t tail;		    /* next to write */
 	size_t nerr;		    /* errors between head and tail */
-	size_t lost;		    /* completions without memory; not 0: overrun */
+	size_t lost;		    /* completions without a slot; not 0: overrun */
 	struct mrf_list lent;	    /* struct mrf_comp_err.lent; <= 1 per thread */
 	struct mrf_comp_err *spare; /* for an error without memory; NULL: in use */
 	struct mrf_comp_err overrun;

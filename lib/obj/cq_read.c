@@ -270,8 +270,8 @@ static struct mrf_comp_err *overrun_locked(struct mrf_cq *cq)
 	err->prov_errno = 2020;
 	snprintf(err->text, sizeof(err->text),
 		 "MRF-E2020: the completion queue was overrun: %zu completion%s lost for "
-		 "want of memory",
-		 cq->lost, MRF_S(cq->lost));
+		 "want of %s",
+		 cq->lost, MRF_S(cq->lost), cq->fixed ? "room" : "memory");
 	return err;
 }
 

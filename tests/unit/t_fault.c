@@ -89,6 +89,11 @@ START_TEST(plan_that_is_wrong_is_refused_with_the_word)
 		{ "reg:1=ENOMEMORY", "there is no such error" },
 		{ "mr_cnt=3,reg:late=5", "\"reg:late=5\": a time is" },
 		{ "reg:late=101s", "a time is" },
+		{ "cq:full=0", "a full queue is cq:full, or cq:full=N" },
+		{ "cq:full=x", "a full queue is" },
+		{ "cq:full=3x", "a full queue is" },
+		{ "cq:fuller", "a full queue is" },
+		{ "reg:full", "which calls fail is" },
 		{ "mr_cnt=0", "must be a number greater than 0" },
 		{ "key_bits=65", "it must be" },
 		{ "seed=x", "must be a number" },
@@ -221,6 +226,113 @@ START_TEST(operations_and_completions_have_to_be_tried_again)
 }
 END_TEST
 
+/* --- full queues ----------------------------------------------------------------------- */
+
+/* The queue of p->a, of which it knows that it is overrun: for ever, and with an error that says so. */
+static void want_overrun(struct pair *p, const char *words)
+{
+	struct fi_cq_data_entry done;
+	struct fi_cq_err_entry err;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		err = (struct fi_cq_err_entry){ 0 };
+		ck_assert_int_eq(fi_cq_read(p->a.cq, &done, 1), -FI_EAVAIL);
+		ck_assert_int_eq(fi_cq_readerr(p->a.cq, &err, 0), 1);
+		ck_assert_int_eq(err.err, FI_EOVERRUN);
+		ck_assert_int_eq(err.prov_errno, 2020);
+		ck_assert_msg(strstr(err.err_data, words), "%s", (char *)err.err_data);
+	}
+}
+
+/* Writes of 8 bytes, each of which is done when its bytes are there; no completion is read. */
+static void write_unread(struct pair *p, size_t from, size_t to)
+{
+	volatile uint8_t *there = p->dst;
+	size_t i;
+
+	for (i = from; i < to; i++) {
+		p->src[8 * i] = (uint8_t)(i + 1);
+		pair_write(p, 8 * i, 8);
+		while (there[8 * i] != i + 1)
+			usleep(100);
+	}
+	node_heard(&p->a);
+}
+
+START_TEST(full_queue_is_overrun_as_the_page_says)
+{
+	struct pair p;
+	size_t i;
+
+	set_plan("cq:full=4");
+	pair_open(&p, &plain);
+	fixture_log();
+	write_unread(&p, 0, 4);
+	for (i = 0; i < 4; i++)
+		want_ok(&p.a, pair_ctx(&p, 8 * i));
+	unit_capture(&cap);
+	write_unread(&p, 4, 10);
+	/* "Read operations will continue to return any valid, non-corrupted completions." */
+	for (i = 4; i < 8; i++)
+		want_ok(&p.a, pair_ctx(&p, 8 * i));
+	unit_captured(&cap);
+	ck_assert_msg(strstr(cap.text, "was overrun: there is no room for more than 4 entries"),
+		      "%s", cap.text);
+	ck_assert_uint_eq(unit_lines(cap.text), 1);
+	want_overrun(&p, "2 completions lost for want of room");
+	/* "... may not be used to report additional completions once the overrun occurs." */
+	write_unread(&p, 10, 11);
+	want_overrun(&p, "want of room");
+	pair_close(&p);
+}
+END_TEST
+
+START_TEST(full_queue_has_room_for_what_it_was_opened_for)
+{
+	struct fi_cq_attr attr = { .size = 20, .format = FI_CQ_FORMAT_DATA };
+	struct fid_cq *cq;
+	struct node n;
+	size_t i;
+
+	set_plan("cq:full");
+	node_open(&n, &plain);
+	ck_assert_int_eq(fi_cq_open(n.domain, &attr, &cq, NULL), 0);
+	for (i = 0; i < 33; i++)
+		mrf_cq_write_own(mrf_cq_from_fid(&cq->fid), NULL, 0, 0);
+	ck_assert_uint_eq(mrf_cq_unread(mrf_cq_from_fid(&cq->fid)), 32 + 1);
+	must_close(&cq->fid);
+	node_close(&n);
+}
+END_TEST
+
+START_TEST(queue_that_is_not_full_grows)
+{
+	struct fi_cq_data_entry done[4];
+	struct pair p;
+	size_t i;
+
+	set_plan("cq:1=EIO");
+	pair_open(&p, &plain);
+	write_unread(&p, 0, 40);
+	ck_assert_int_eq(fi_cq_read(p.a.cq, done, 4), -FI_EIO);
+	for (i = 0; i < 40; i++)
+		want_ok(&p.a, pair_ctx(&p, 8 * i));
+	pair_close(&p);
+}
+END_TEST
+
+static TCase *tcase_full(void)
+{
+	TCase *tc = tcase_create("full");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, full_queue_is_overrun_as_the_page_says);
+	tcase_add_test(tc, full_queue_has_room_for_what_it_was_opened_for);
+	tcase_add_test(tc, queue_that_is_not_full_grows);
+	return tc;
+}
+
 static TCase *tcase_plans(void)
 {
 	TCase *tc = tcase_create("plans");
@@ -245,4 +357,4 @@ static TCase *tcase_domains(void)
 	return tc;
 }
 
-UNIT_MAIN("fault", tcase_plans, tcase_domains)
+UNIT_MAIN("fault", tcase_plans, tcase_domains, tcase_full)

@@ -87,7 +87,8 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 	[MRF_PARAM_LEAKS] = { "FI_MRFAB_LEAKS", FI_PARAM_STRING,
 			      "mrfab: Whether objects that are still open when the process ends "
 			      "are named in the log (report), and the process then ends with "
-			      "status 99 (fail) (default: neither)",
+			      "status 99 (fail); a file may follow behind a colon, which gets "
+			      "the same as JSON (default: neither)",
 			      0, 0, 0 },
 	[MRF_PARAM_MR_MODE] = { "FI_MRFAB_MR_MODE", FI_PARAM_STRING,
 				"mrfab: Registration modes that an application must "

@@ -22,6 +22,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/base/idmap.c \
 	lib/base/idmap.h \
 	lib/base/iov.h \
+	lib/base/json.c \
+	lib/base/json.h \
 	lib/base/itree.c \
 	lib/base/itree.h \
 	lib/base/known.c \

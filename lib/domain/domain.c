@@ -5,6 +5,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 #include "auth/auth.h"
+#include "base/json.h"
 #include "base/compiler.h"
 #include "base/env.h"
 #include "base/errtext.h"
@@ -47,9 +48,11 @@ static void domain_free(struct mrf_domain *domain)
 /* A program whose other threads are still closing theirs tries again and again. */
 static int tell_open(struct mrf_domain *domain)
 {
+	struct mrf_json none = { .file = NULL };
+
 	if (mrf_log_due(&domain->told)) {
-		mrf_mr_still_open_tell(&domain->space);
-		mrf_obj_tell_holders(&domain->obj);
+		mrf_mr_still_open_tell(&domain->space, &none);
+		mrf_obj_tell_holders(&domain->obj, &none);
 	}
 	return -FI_EBUSY;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * FI_MRFAB_LEAKS: what the application has not closed when the process ends, or when the library is
- * unloaded. Fabrics and domains are known from their opening to their closing; what is open on them, they
+ * unloaded: in the log, and as JSON in a file. Fabrics and domains are known from their opening to their closing; what is open on them, they
  * know themselves. Any thread.
  */
 #ifndef MRF_DOMAIN_LEAKS_H

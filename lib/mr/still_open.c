@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "base/where.h"
@@ -82,6 +83,44 @@ static void tell_region(const struct seen *seen)
 		seen->name, rights, age / 1000, age / 100 % 10, seen->bound, where);
 }
 
+static void write_key(const struct mrf_ledger_entry *entry, struct mrf_json *json)
+{
+	if (entry->key == FI_KEY_NOTAVAIL)
+		mrf_json_null(json, "key");
+	else
+		mrf_json_hex(json, "key", entry->key);
+}
+
+/* As mrfab_info --pid --json does. */
+static void write_region(const struct mrf_ledger_entry *entry, const char *domain,
+			 struct mrf_json *json)
+{
+	struct mrf_where where;
+
+	mrf_where_find((void *)(uintptr_t)entry->caller, &where);
+	mrf_json_begin(json, "region");
+	mrf_json_text(json, "domain", domain);
+	mrf_json_hex(json, "address", entry->addr);
+	mrf_json_number(json, "length", entry->len);
+	write_key(entry, json);
+	mrf_json_set(json, "access", &mrf_names_caps, entry->access & MRF_MR_RIGHTS);
+	mrf_json_number(json, "segments", entry->segments);
+	mrf_json_number(json, "bound", entry->bound);
+	mrf_json_number(json, "age_ms", (uint64_t)(mrf_now_ms() - entry->since));
+	mrf_json_text(json, "object", where.object);
+	mrf_json_hex(json, "place", where.place);
+	mrf_json_text(json, "function", where.function);
+	mrf_json_end(json);
+}
+
+static void write_more(unsigned n, const char *domain, struct mrf_json *json)
+{
+	mrf_json_begin(json, "more_regions");
+	mrf_json_text(json, "domain", domain);
+	mrf_json_number(json, "count", n);
+	mrf_json_end(json);
+}
+
 static unsigned count_regions(struct mrf_mr_space *space)
 {
 	unsigned n = 0;
@@ -93,18 +132,22 @@ static unsigned count_regions(struct mrf_mr_space *space)
 	return n;
 }
 
-unsigned mrf_mr_still_open_tell(struct mrf_mr_space *space)
+unsigned mrf_mr_still_open_tell(struct mrf_mr_space *space, struct mrf_json *json)
 {
 	unsigned told = 0, all = count_regions(space);
+	const char *domain = space->ledger.head->domain;
 	struct seen seen = { .entry.serial = 0 };
 
 	while (told < LINES && next_region(space, seen.entry.serial, &seen)) {
 		tell_region(&seen);
+		write_region(&seen.entry, domain, json);
 		told++;
 	}
-	if (all > told && told == LINES)
-		mrf_log(FI_LOG_WARN, FI_LOG_MR,
-			"MRF-W3081: still open: %u more memory regions; mrfab_info --pid=%d lists them",
-			all - told, (int)getpid());
+	if (all <= told || told < LINES)
+		return all;
+	mrf_log(FI_LOG_WARN, FI_LOG_MR,
+		"MRF-W3081: still open: %u more memory regions; mrfab_info --pid=%d lists them",
+		all - told, (int)getpid());
+	write_more(all - told, domain, json);
 	return all;
 }

@@ -5,6 +5,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/names.h"
 #include "obj/obj.h"
@@ -148,7 +149,15 @@ int mrf_obj_busy(struct mrf_obj *obj)
 			  n == 1 ? " uses" : "s use", holders, more);
 }
 
-unsigned mrf_obj_tell_holders(struct mrf_obj *obj)
+static void write_holder(const char *name, int64_t age, struct mrf_json *json)
+{
+	mrf_json_begin(json, "object");
+	mrf_json_text(json, "name", name);
+	mrf_json_number(json, "age_ms", (uint64_t)age);
+	mrf_json_end(json);
+}
+
+unsigned mrf_obj_tell_holders(struct mrf_obj *obj, struct mrf_json *json)
 {
 	char name[NAME_TEXT];
 	unsigned n = 0;
@@ -161,6 +170,7 @@ unsigned mrf_obj_tell_holders(struct mrf_obj *obj)
 		name_fid(hold->holder, hold->describe, name, sizeof(name));
 		mrf_log(FI_LOG_WARN, FI_LOG_FABRIC, "MRF-W2048: still open: %s, %ld.%ld s old",
 			name, age / 1000, age / 100 % 10);
+		write_holder(name, age, json);
 		n++;
 	}
 	mrf_lock_release(&obj->lock);

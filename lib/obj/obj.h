@@ -21,6 +21,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 
+struct mrf_json;
 struct mrf_obj;
 struct mrf_wait;
 
@@ -87,10 +88,10 @@ void mrf_obj_drop(struct mrf_hold *hold);
  */
 int mrf_obj_busy(struct mrf_obj *obj);
 /*
- * A line of the log for each of its holders, with its age. Returns how many there are. Not for an object
- * whose holds are not part of a struct mrf_hold.
+ * A line of the log, and an object of *json, for each of its holders, with its age. Returns how many there
+ * are. Not for an object whose holds are not part of a struct mrf_hold.
  */
-unsigned mrf_obj_tell_holders(struct mrf_obj *obj);
+unsigned mrf_obj_tell_holders(struct mrf_obj *obj, struct mrf_json *json);
 
 /*
  * The API version for objects opened on this fabric or domain: the object's own, or the

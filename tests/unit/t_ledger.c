@@ -307,6 +307,7 @@ END_TEST
 /* --- the end --------------------------------------------------------------------------- */
 
 static char said[8192];
+static pid_t ended; /* the process that said it */
 
 static void open_and_forget(void)
 {
@@ -351,6 +352,7 @@ static int ends(const char *how, void (*program)(void))
 	said[used] = '\0';
 	close(p[0]);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ended = pid;
 	ck_assert_msg(WIFEXITED(status), "%s", said);
 	return WEXITSTATUS(status);
 }
@@ -399,6 +401,78 @@ START_TEST(process_that_leaves_something_open_ends_with_99)
 	must_have(said, "100 bytes, key 0x77");
 	ck_assert_int_eq(ends(NULL, open_and_forget), 7);
 	ck_assert_ptr_null(strstr(said, "still open"));
+}
+END_TEST
+
+/* What the file has that the process was to write, %p and all. */
+static const char *report_of(const char *path)
+{
+	static char report[4096];
+	size_t n;
+	FILE *file = fopen(path, "re");
+
+	ck_assert_msg(file, "%s: %s", path, said);
+	n = fread(report, 1, sizeof(report) - 1, file);
+	report[n] = '\0';
+	fclose(file);
+	remove(path);
+	return report;
+}
+
+START_TEST(report_of_what_is_left_open_is_json)
+{
+	const char *report;
+	char path[128], value[160], pid[160];
+
+	if (!unit_forks())
+		return;
+	snprintf(path, sizeof(path), "leaks.%d \"1\".json", (int)getpid());
+	snprintf(value, sizeof(value), "fail:%s", path);
+	ck_assert_int_eq(ends(value, open_and_forget), 99);
+	report = report_of(path);
+	must_have(report, "[\n  {\"object\": {\"name\": \"fabric 0x");
+	must_have(report, "{\"object\": {\"name\": \"domain 0x");
+	must_have(report, "}},\n  {");
+	must_have(report, "{\"region\": {\"domain\": \"rxe0\", \"address\": \"0x");
+	must_have(report, "\"length\": 100, \"key\": \"0x77\", \"access\": [\"FI_REMOTE_READ\", "
+			  "\"FI_REMOTE_WRITE\"], \"segments\": 1, \"bound\": 0, \"age_ms\": ");
+	must_have(report, "\"object\": \"");
+	must_have(report, "t_ledger\", \"place\": \"0x");
+	must_have(report, "}}\n]\n");
+	/* A file of its own, which says that it has nothing to say. */
+	ck_assert_int_eq(ends("report:leaks.%p.json", open_and_close), 7);
+	snprintf(pid, sizeof(pid), "leaks.%d.json", (int)ended);
+	ck_assert_str_eq(report_of(pid), "[\n]\n");
+	ck_assert_str_eq(said, "not lost");
+}
+END_TEST
+
+static void open_nothing(void)
+{
+}
+
+START_TEST(process_that_used_nothing_writes_no_report)
+{
+	char pid[160];
+
+	if (!unit_forks())
+		return;
+	ck_assert_int_eq(ends("fail:leaks.%p.json", open_nothing), 7);
+	snprintf(pid, sizeof(pid), "leaks.%d.json", (int)ended);
+	ck_assert_int_ne(access(pid, F_OK), 0);
+}
+END_TEST
+
+START_TEST(report_that_cannot_be_written_is_named)
+{
+	if (!unit_forks())
+		return;
+	ck_assert_int_eq(ends("report:/nowhere/leaks", open_and_forget), 7);
+	must_have(said,
+		  "MRF-W5922: FI_MRFAB_LEAKS: /nowhere/leaks cannot be written: No such file");
+	must_have(said, "100 bytes, key 0x77");
+	ck_assert_int_eq(ends("report:/dev/full", open_and_forget), 7);
+	must_have(said, "MRF-W5922: FI_MRFAB_LEAKS: /dev/full cannot be written: No space");
 }
 END_TEST
 
@@ -465,6 +539,9 @@ static TCase *tcase_end(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, process_that_leaves_something_open_ends_with_99);
+	tcase_add_test(tc, report_of_what_is_left_open_is_json);
+	tcase_add_test(tc, process_that_used_nothing_writes_no_report);
+	tcase_add_test(tc, report_that_cannot_be_written_is_named);
 	tcase_add_test(tc, process_that_closes_everything_ends_as_it_wants);
 	tcase_add_test(tc, process_that_left_its_parents_objects_open_ends_as_it_wants);
 	tcase_add_test(tc, ledger_that_may_not_be_a_file_is_private);

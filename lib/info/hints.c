@@ -150,26 +150,13 @@ static const char *row_text(const struct row *row, uint64_t value, char *buf, si
 	return value ? mrf_names_bits(row->names, value, buf, len) : "nothing";
 }
 
-/* " (FI_MRFAB_PROFILE=verbs)", if nothing else takes the rest away. */
-static const char *profile_text(const struct row *row, const struct mrf_info_query *query,
-				char *buf, size_t len)
-{
-	const char *own = (const char *)&mrf_info_offer;
-	bool less = offer_of(row, query) != mrf_info_number(own + row->offer, row->size);
-
-	*buf = '\0';
-	if (query->profile && less)
-		snprintf(buf, len, " (%s=%.64s)", query->variable, query->required);
-	return buf;
-}
-
 static int refuse_bits(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
-	char missing[256], offered[256], profile[96];
+	char missing[256], offered[256];
 
 	return mrf_info_decline(
-		1021, row->field, "hints->%s=%#lx: these bits are not offered%s: %s; offered: %s",
-		row->field, asked, profile_text(row, query, profile, sizeof(profile)),
+		1021, row->field, "hints->%s=%#lx: these bits are not offered: %s; offered: %s",
+		row->field, asked,
 		row_text(row, asked & ~offer_of(row, query), missing, sizeof(missing)),
 		row_text(row, offer_of(row, query), offered, sizeof(offered)));
 }
@@ -188,21 +175,23 @@ static int refuse_value(const struct row *row, const struct mrf_info_query *quer
 static int refuse_profile(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
 	uint64_t offered = offer_of(row, query);
-	char text[256];
+	char text[256], value[32];
 
-	if (row->kind == BITS)
+	if (row->kind == BITS) {
 		row_text(row, asked & ~offered, text, sizeof(text));
-	else
+		snprintf(value, sizeof(value), "%#lx", asked);
+	} else {
 		snprintf(text, sizeof(text), "more than %lu", offered);
+		snprintf(value, sizeof(value), "%lu", asked);
+	}
 	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1037,
-			  "hints->%s=%#lx: FI_MRFAB_PROFILE=%s (%s) does not offer %s", row->field,
-			  asked, query->profile->name, query->profile->what, text);
+			  "hints->%s=%s: FI_MRFAB_PROFILE=%s (%s) does not offer %s", row->field,
+			  value, query->profile->name, query->profile->what, text);
 }
 
 static int refuse_row(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
 	const char *all = (const char *)&mrf_info_offer;
-	char profile[96];
 
 	if (row_fits(row, mrf_info_number(all + row->offer, row->size), asked))
 		return refuse_profile(row, query, asked);
@@ -218,9 +207,8 @@ static int refuse_row(const struct row *row, const struct mrf_info_query *query,
 	case ANY:
 		break;
 	}
-	return mrf_info_decline(1020, row->field, "hints->%s=%lu: at most %lu is offered%s",
-				row->field, asked, offer_of(row, query),
-				profile_text(row, query, profile, sizeof(profile)));
+	return mrf_info_decline(1020, row->field, "hints->%s=%lu: at most %lu is offered",
+				row->field, asked, offer_of(row, query));
 }
 
 /* What the application has set; false: nothing, or in a field that its version does not have. */

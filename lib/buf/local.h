@@ -102,6 +102,12 @@ struct mrf_local {
 	uint8_t data[MRF_LIMIT_INJECT];
 };
 
+/* Do its bytes go to or from a device, and are they more than a slot holds? */
+static inline bool mrf_local_is_ring(const struct mrf_local *local)
+{
+	return local->kind == MRF_LOCAL_STAGED && local->rest->ring;
+}
+
 /* Inside lib/buf: adds a piece, for which there is room. */
 static inline void mrf_local_add(struct mrf_local *local, uint64_t addr, uint64_t len,
 				 uint32_t lkey)

@@ -171,6 +171,15 @@ static uint8_t *place_of(const struct mrf_local_rest *rest, uint64_t pos)
 	return (uint8_t *)rest->memory + pos % rest->size;
 }
 
+/*
+ * How many bytes that arrive may be under way or not copied yet: more would come before the device has
+ * something to do, where the processor carries out the transfer.
+ */
+static uint64_t under_way(const struct mrf_local_rest *rest)
+{
+	return mrf_min(rest->size, MRF_STAGE_UNDER_WAY);
+}
+
 /* Bytes to be sent: the first chunk has been copied when the call returns. */
 static int fill_first(struct mrf_buf *buf, struct mrf_local *local)
 {
@@ -180,7 +189,7 @@ static int fill_first(struct mrf_buf *buf, struct mrf_local *local)
 
 	rest->from = rest->upto = 0;
 	if (rest->arrives) {
-		rest->upto = mrf_min(rest->total, rest->size);
+		rest->upto = mrf_min(rest->total, under_way(rest));
 		local->nuser = 1;
 		return 0;
 	}
@@ -304,7 +313,7 @@ void mrf_stage_end(struct mrf_local *local, uint64_t len)
 
 	if (rest->arrives) {
 		rest->from += len;
-		rest->upto = mrf_min(rest->total, rest->from + rest->size);
+		rest->upto = mrf_min(rest->total, rest->from + under_way(rest));
 	} else {
 		rest->upto += len;
 	}

@@ -17,6 +17,7 @@
 #define MRF_STAGE_CHUNK MRF_STAGE_PIECE /* bytes that are copied at a time */
 #define MRF_STAGE_CHUNKS 4		/* of a ring */
 #define MRF_STAGE_RING (MRF_STAGE_CHUNKS * MRF_STAGE_CHUNK)
+#define MRF_STAGE_UNDER_WAY (2 * MRF_STAGE_CHUNK) /* of what arrives */
 
 struct mrf_stage_ring {
 	struct mrf_list node; /* in pool->free */

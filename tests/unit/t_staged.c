@@ -623,6 +623,28 @@ START_TEST(staged_results_that_cannot_be_stored_are_an_error)
 }
 END_TEST
 
+/* Who reads the queue does not wait for the device, and can have more transferred. */
+START_TEST(staged_results_of_several_are_stored_by_another_thread)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	memcpy(far, want, LEN);
+	hold(1);
+	ck_assert_int_eq(read_dev(0, MRF_STAGE_CHUNK), 0);
+	ck_assert_int_eq(read_dev(MRF_STAGE_CHUNK, MRF_STAGE_CHUNK), 0);
+	want_soon(is_inside());
+	nothing_completed();
+	ck_assert_int_eq(read_dev(2 * MRF_STAGE_CHUNK, MRF_STAGE_CHUNK), 0);
+	nothing_completed();
+	let_go();
+	for (int i = 0; i < 3; i++)
+		want_ok(&p.a, &p);
+	rig->get(got, dev, 3 * MRF_STAGE_CHUNK);
+	ck_assert(!memcmp(got, want, 3 * MRF_STAGE_CHUNK));
+	want_soon(is_idle());
+	close_all();
+}
+END_TEST
+
 static TCase *staged(void)
 {
 	TCase *tc = tcase_create("staged");
@@ -649,6 +671,7 @@ static TCase *staged(void)
 	tcase_add_loop_test(tc, staged_transfers_are_let_go_when_the_endpoint_closes, 0, RIGS);
 	tcase_add_loop_test(tc, staged_transfers_keep_the_order_of_their_peer, 0, RIGS);
 	tcase_add_loop_test(tc, staged_bytes_are_fetched_when_the_turn_comes, 0, RIGS);
+	tcase_add_loop_test(tc, staged_results_of_several_are_stored_by_another_thread, 0, RIGS);
 	tcase_add_loop_test(tc, staged_values_and_results, 0, MODES);
 	tcase_add_loop_test(tc, staged_results_that_cannot_be_stored_are_an_error, 0, RIGS);
 	return tc;

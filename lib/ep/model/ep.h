@@ -133,6 +133,7 @@ struct mrf_ep {
 	struct mrf_lock lock; /* rank EP: guards all below */
 	struct mrf_vcq *scq;  /* completions of this endpoint's work requests */
 	bool watched;	      /* the agent waits for scq's fd, and only it stops that */
+	bool posts_later;     /* what completions let go is posted by the agent */
 	bool starting;	      /* a call posts what it has queued, and will poll scq itself */
 	bool waits;	      /* meanwhile: the next step depends on completions */
 	unsigned scq_used;    /* work requests in flight; <= MRF_EP_SCQ */

@@ -91,4 +91,19 @@ static inline bool mrf_kind_arrives(enum mrf_op_kind kind)
 	return false;
 }
 
+/* Does posting it look at the local buffers? Requests hold what they need. */
+static inline bool mrf_kind_moves(enum mrf_op_kind kind)
+{
+	switch (kind) {
+	case MRF_OP_READ:
+	case MRF_OP_WRITE:
+	case MRF_OP_ATOMIC:
+	case MRF_OP_SEND:
+		return true;
+	case MRF_OP_RPC:
+		break;
+	}
+	return false;
+}
+
 #endif

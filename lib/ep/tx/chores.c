@@ -285,6 +285,13 @@ static void prepare_locked(struct mrf_ep *ep, struct mrf_peer *peer)
 	peer->chores.prepared(peer, op, ret ? &why : NULL);
 }
 
+/* Would the thread wait for a device, though it may have other operations to begin? */
+static bool is_for_job_locked(const struct mrf_ep *ep, const struct mrf_op *op)
+{
+	mrf_lock_held(&ep->lock);
+	return mrf_unlikely(mrf_local_is_ring(&op->local)) && ep->nops > 1;
+}
+
 /* The peer's first chore, without ep->lock where it takes time. False: it is for a job. */
 static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_wait)
 {
@@ -302,7 +309,8 @@ static bool do_first_locked(struct mrf_ep *ep, struct mrf_peer *peer, bool may_w
 		return true;
 	}
 	/* The agent waits for nobody's memory: others copy, even if it would be there. */
-	if (!may_wait && pthread_equal(pthread_self(), ep->agent->thread))
+	if (!may_wait &&
+	    (pthread_equal(pthread_self(), ep->agent->thread) || is_for_job_locked(ep, op)))
 		return false;
 	return deliver_locked(ep, op, may_wait);
 }

@@ -20,4 +20,15 @@ void mrf_outlet_probe_locked(struct mrf_conn *conn);
 /* Only few bytes go with a frame from now on; or as many as fit. */
 void mrf_outlet_offers_only_locked(struct mrf_peer *peer, bool only);
 
+/*
+ * Messages that wait until the target has taken others: it says so, and no completion does. But a
+ * completion may be all that the first of the queue, fenced or a mark, has waited for.
+ */
+static inline bool mrf_outlet_holds_first(const struct mrf_peer *peer)
+{
+	const struct mrf_op *first = mrf_list_entry(peer->queue.next, struct mrf_op, node);
+
+	return peer->kind == MRF_CONN_LINE && !mrf_outlet_is_open(&peer->line) && !first->fence;
+}
+
 #endif

@@ -63,6 +63,23 @@ static void copy_next_locked(struct mrf_peer *peer, struct mrf_op *op)
 }
 
 /*
+ * There may be more to copy because of what has completed. The agent posts what that allows, for this
+ * thread has a device to keep busy.
+ */
+static void copy_more_locked(struct mrf_peer *peer, struct mrf_op *op)
+{
+	peer->chores.unprepared = op; /* still, */
+	op->chore = 1;		      /* so that it does not end */
+	peer->ep->posts_later = true;
+	mrf_peer_progress_locked(peer->ep);
+	peer->ep->posts_later = false;
+	op->chore = 0;
+	peer->chores.unprepared = NULL;
+	if (op->queued)
+		copy_next_locked(peer, op);
+}
+
+/*
  * The operation may have failed meanwhile for another reason. If the thread goes on with the next
  * chunk, the agent posts this one: posting may take a device as long as the transfer.
  */
@@ -73,7 +90,7 @@ static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const stru
 		mrf_settle_fail_locked(op, why);
 	} else {
 		if (op->queued && op->local.kind == MRF_LOCAL_STAGED)
-			copy_next_locked(peer, op);
+			copy_more_locked(peer, op);
 		mrf_settle_locked(op);
 	}
 	if (!peer->chores.unprepared)
@@ -92,25 +109,10 @@ static bool in_reach_staged_locked(struct mrf_peer *peer, struct mrf_op *op)
 	return reaches;
 }
 
-/* Does its type's post look at the local buffers? Requests hold what they need. */
-static bool sends_bytes(const struct mrf_op *op)
-{
-	switch (op->type->kind) {
-	case MRF_OP_READ:
-	case MRF_OP_WRITE:
-	case MRF_OP_ATOMIC:
-	case MRF_OP_SEND:
-		return true;
-	case MRF_OP_RPC:
-		break;
-	}
-	return false;
-}
-
 /* False: what is to be posted next has to be brought within reach first, and will be. */
 static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
-	if (mrf_likely(!op->local.rest) || op->pos == op->total || !sends_bytes(op))
+	if (mrf_likely(!op->local.rest) || op->pos == op->total || !mrf_kind_moves(op->type->kind))
 		return true;
 	if (op->local.kind == MRF_LOCAL_STAGED)
 		return in_reach_staged_locked(peer, op);
@@ -350,15 +352,12 @@ static __attribute__((noinline)) void failed_locked(struct mrf_conn *conn, struc
 	mrf_rpc_unsent_locked(conn, conn->head - 1, mrf_fail_conn_locked(conn, op, wc));
 }
 
-/*
- * Messages that wait until the target has taken others: it says so, and no completion does. But a
- * completion may be all that the first of the queue, fenced or a mark, has waited for.
- */
-static bool awaits_window(const struct mrf_peer *peer)
+static __attribute__((noinline)) void go_on_locked(struct mrf_peer *peer)
 {
-	const struct mrf_op *first = mrf_list_entry(peer->queue.next, struct mrf_op, node);
-
-	return peer->kind == MRF_CONN_LINE && !mrf_outlet_is_open(&peer->line) && !first->fence;
+	if (peer->ep->posts_later)
+		mrf_conn_kick_locked(peer);
+	else
+		mrf_peer_advance_locked(peer);
 }
 
 static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc)
@@ -381,9 +380,9 @@ static void head_completed_locked(struct mrf_conn *conn, const struct mrf_wc *wc
 	if (mrf_unlikely(mrf_peer_is_broken(peer->state))) {
 		if (!mrf_conn_in_flight_locked(conn))
 			mrf_conn_kick_locked(peer);
-	} else if (mrf_unlikely((!mrf_list_empty(&peer->queue) && !awaits_window(peer)) ||
+	} else if (mrf_unlikely((!mrf_list_empty(&peer->queue) && !mrf_outlet_holds_first(peer)) ||
 				peer->gone || peer->known.leases)) {
-		mrf_peer_advance_locked(peer);
+		go_on_locked(peer);
 	}
 }
 

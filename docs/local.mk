@@ -4,6 +4,7 @@ EXTRA_DIST += README.md CONTRIBUTING.md \
 	docs/CONFORMANCE-MSG.md \
 	docs/CONFORMANCE-TAGGED.md \
 	docs/MISTAKES.md \
+	docs/PEERS.md \
 	docs/MODES.md \
 	docs/THREATS.md \
 	docs/WIRE.md

@@ -235,6 +235,11 @@ static void info_offered(void)
 	say_mode(V17, offered, 0);
 }
 
+static void info_offered_without_local(void)
+{
+	say_mode(V17, offered & ~FI_MR_LOCAL, 0);
+}
+
 static void info_old_unspec(void)
 {
 	say_mode(V1_4, 0, FI_LOCAL_MR);
@@ -751,6 +756,7 @@ static const struct {
 	{ "info_basic_and_local", info_basic_and_local },
 	{ "info_local_only", info_local_only },
 	{ "info_offered", info_offered },
+	{ "info_offered_without_local", info_offered_without_local },
 	{ "info_1.4_unspec", info_old_unspec },
 	{ "info_1.4_basic", info_old_basic },
 	{ "info_1.4_scalable", info_old_scalable },

@@ -5,6 +5,7 @@ EXTRA_DIST += README.md CONTRIBUTING.md \
 	docs/CONFORMANCE-TAGGED.md \
 	docs/MISTAKES.md \
 	docs/PEERS.md \
+	docs/PROGRAMS.md \
 	docs/MODES.md \
 	docs/THREATS.md \
 	docs/WIRE.md

@@ -37,55 +37,66 @@
 #define HABITS_OF_CXI MRF_HABIT_REGION_FIRST | MRF_HABIT_ONE_EP | MRF_HABIT_ONE_CNTR
 #define HABITS_OF_PSM MRF_HABIT_REGION_FIRST | MRF_HABIT_ONE_CNTR
 
+/* What is left unchecked. */
+#define LAX(...) .lax = (__VA_ARGS__)
+#define LAX_LIKE_TCP MRF_LAX_FLAG | MRF_LAX_OFFSET | MRF_LAX_ACCESS | MRF_LAX_LEN
+#define LAX_LIKE_CXI MRF_LAX_FLAG | MRF_LAX_OFFSET | MRF_LAX_LEN | MRF_LAX_BIND
+
 /*
  * As libfabric's releases 1.17 to 2.x have them. mr_iov_limit is this library's where the provider's is
  * greater.
  */
 static const struct mrf_profile profiles[] = {
 	{ "verbs", "verbs, InfiniBand and RoCE adapters", VAK | FI_MR_LOCAL | FI_MR_BASIC,
-	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM,
-	  .promise = &mrf_promise_verbs },
+	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_verbs,
+	  LAX(LAX_LIKE_TCP) },
 	{ "verbs-rxm", "verbs;ofi_rxm, the same for FI_EP_RDM", VAK | FI_MR_LOCAL | FI_MR_BASIC,
-	  EVERY_KEY, 0, 4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_rxm },
+	  EVERY_KEY, 0, 4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_rxm,
+	  LAX(LAX_LIKE_TCP) },
 	{ "efa", "efa, adapters of Amazon's cloud", VAK | FI_MR_BASIC, EVERY_KEY, MRF_LIMIT_MR_CNT,
-	  4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_efa },
+	  4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_efa, LAX(MRF_LAX_OFFSET) },
 	{ "efa-direct", "the same, on the efa-direct fabric", VAK | FI_MR_LOCAL | FI_MR_BASIC,
 	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM,
-	  .promise = &mrf_promise_efa_direct },
+	  .promise = &mrf_promise_efa_direct, LAX(MRF_LAX_OFFSET) },
 	{ "cxi-client", "cxi, Slingshot, from libfabric 1.21 on, with keys of the application",
 	  FI_MR_ENDPOINT | FI_MR_ALLOCATED, UINT32_MAX, 100, 4, 1, FI_ENOSYS, OF_CXI,
 	  .promise = &mrf_promise_cxi, BIND(FI_EINVAL, FI_EINVAL),
-	  HABITS(HABITS_OF_CXI | MRF_HABIT_KEY_AT_ONCE) },
+	  HABITS(HABITS_OF_CXI | MRF_HABIT_KEY_AT_ONCE), LAX(LAX_LIKE_CXI) },
 	{ "cxi-prov", "cxi, with provider keys", FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
 	  EVERY_KEY, 100, 8, 1, FI_ENOSYS, OF_CXI, .promise = &mrf_promise_cxi,
-	  BIND(FI_EINVAL, FI_EINVAL), HABITS(HABITS_OF_CXI) },
+	  BIND(FI_EINVAL, FI_EINVAL), HABITS(HABITS_OF_CXI), LAX(LAX_LIKE_CXI) },
 	{ "cxi-odp", "cxi, with provider keys and paging on demand",
 	  FI_MR_ENDPOINT | FI_MR_PROV_KEY, EVERY_KEY, 100, 8, 1, FI_ENOSYS, OF_CXI,
-	  .promise = &mrf_promise_cxi, BIND(FI_EINVAL, FI_EINVAL), HABITS(HABITS_OF_CXI) },
+	  .promise = &mrf_promise_cxi, BIND(FI_EINVAL, FI_EINVAL), HABITS(HABITS_OF_CXI),
+	  LAX(LAX_LIKE_CXI) },
 	{ "ucx", "ucx, over UCP", VAK | FI_MR_RAW, EVERY_KEY, 65536, 8, 1, FI_EINVAL,
-	  CALLS(0, 0, NO, NO, NO, NO, NO), .promise = &mrf_promise_ucx },
+	  CALLS(0, 0, NO, NO, NO, NO, NO), .promise = &mrf_promise_ucx,
+	  LAX(MRF_LAX_FLAG | MRF_LAX_OFFSET) },
 	{ "mrail", "ofi_mrail, several rails", FI_MR_RAW, EVERY_KEY, 0, 8, 1, FI_EINVAL,
-	  CALLS(0, 0, NO, NO, FI_EINVAL, FI_EINVAL, NO), .promise = &mrf_promise_mrail },
+	  CALLS(0, 0, NO, NO, FI_EINVAL, FI_EINVAL, NO), .promise = &mrf_promise_mrail,
+	  LAX(LAX_LIKE_TCP) },
 	{ "tcp", "tcp", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL,
-	  CALLS(NO, NO, NO, NO, NO, NO, FI_EBADFLAGS), .promise = &mrf_promise_tcp },
+	  CALLS(NO, NO, NO, NO, NO, NO, FI_EBADFLAGS), .promise = &mrf_promise_tcp,
+	  LAX(LAX_LIKE_TCP) },
 	{ "sockets", "sockets", LEGACY, EVERY_KEY, 65535, 8, 8, FI_EINVAL,
 	  CALLS(NO, NO, 0, FI_EINVAL, NO, NO, 0), .promise = &mrf_promise_sockets,
-	  BIND(FI_EINVAL, 0), HABITS(MRF_HABIT_REGION_FIRST) },
+	  BIND(FI_EINVAL, 0), HABITS(MRF_HABIT_REGION_FIRST), LAX(LAX_LIKE_TCP) },
 	{ "rxd", "udp;ofi_rxd", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL, NONE_OF_THEM,
-	  .promise = &mrf_promise_rxd },
+	  .promise = &mrf_promise_rxd, LAX(LAX_LIKE_TCP) },
 	{ "shm", "shm, processes on one host", LEGACY, EVERY_KEY, 0, 8, 4, FI_EINVAL, NONE_OF_THEM,
-	  .promise = &mrf_promise_shm },
+	  .promise = &mrf_promise_shm, LAX(LAX_LIKE_TCP) },
 	{ "shm-fast", "the same, where FI_MR_VIRT_ADDR is offered", FI_MR_VIRT_ADDR, EVERY_KEY, 0,
-	  8, 4, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_shm_fast },
+	  8, 4, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_shm_fast,
+	  LAX(MRF_LAX_FLAG | MRF_LAX_ACCESS | MRF_LAX_LEN) },
 	{ "psm2", "psm2, Omni-Path", LEGACY, EVERY_KEY, 65535, 8, MRF_LIMIT_MR_IOV, FI_EINVAL,
 	  CALLS(0, 0, 0, 0, 0, 0, NO), .promise = &mrf_promise_psm2, BIND(FI_EINVAL, FI_EBUSY),
-	  HABITS(HABITS_OF_PSM) },
+	  HABITS(HABITS_OF_PSM), LAX(MRF_LAX_FLAG) },
 	{ "psm3", "psm3, Omni-Path and Ethernet", LEGACY, EVERY_KEY, 65535, 8, MRF_LIMIT_MR_IOV,
 	  FI_EINVAL, CALLS(0, 0, 0, 0, 0, 0, NO), .promise = &mrf_promise_psm3,
-	  BIND(FI_EINVAL, FI_EBUSY), HABITS(HABITS_OF_PSM) },
+	  BIND(FI_EINVAL, FI_EBUSY), HABITS(HABITS_OF_PSM), LAX(MRF_LAX_FLAG) },
 	{ "opx", "opx, Omni-Path", FI_MR_SCALABLE, UINT64_MAX - 1, 0, 8, 1, FI_EINVAL,
 	  CALLS(NO, NO, 0, NO, NO, NO, NO), .promise = &mrf_promise_opx, FLAG(FI_EINVAL),
-	  HABITS(MRF_HABIT_REGION_FIRST) },
+	  HABITS(MRF_HABIT_REGION_FIRST), LAX(MRF_LAX_OFFSET) },
 	{ "gni", "gni, Aries, up to libfabric 1.20", FI_MR_MMU_NOTIFY, EVERY_KEY, 65535, 8, 1,
 	  FI_EOPNOTSUPP, OF_GNI, .promise = &mrf_promise_all, HABITS(MRF_HABIT_RIGHT_NEEDED) },
 	{ "gni-basic", "the same, where FI_MR_BASIC is offered", VAK | FI_MR_BASIC, EVERY_KEY,
@@ -93,12 +104,13 @@ static const struct mrf_profile profiles[] = {
 	  HABITS(MRF_HABIT_RIGHT_NEEDED) },
 	{ "bgq", "bgq, Blue Gene/Q, up to libfabric 1.20", FI_MR_SCALABLE, UINT16_MAX, 65536, 2, 1,
 	  FI_EINVAL, CALLS_V(NO, NO, 0, NO, NO, NO, NO, NO), .promise = &mrf_promise_all,
-	  FLAG(FI_EINVAL), HABITS(MRF_HABIT_REGION_FIRST) },
+	  FLAG(FI_EINVAL), HABITS(MRF_HABIT_REGION_FIRST), LAX(MRF_LAX_OFFSET) },
 	{ "lpp", "lpp, from libfabric 2.0 on", VAK | FI_MR_BASIC, EVERY_KEY, 256, 8, 1, FI_EINVAL,
 	  NONE_OF_THEM, .promise = &mrf_promise_lpp, FLAG(FI_EINVAL) },
 	{ "usnic", "usnic, Cisco's adapters: datagrams, and no accesses",
 	  FI_MR_ALLOCATED | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, 65535, 0, 1, FI_EINVAL,
-	  CALLS(NO, NO, NO, NO, NO, NO, FI_EOPNOTSUPP), .promise = &mrf_promise_usnic },
+	  CALLS(NO, NO, NO, NO, NO, NO, FI_EOPNOTSUPP), .promise = &mrf_promise_usnic,
+	  LAX(MRF_LAX_OFFSET) },
 	{ "netdir", "netdir, Network Direct on Windows, up to libfabric 1.20",
 	  VAK | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, 0, 0, 1, FI_EINVAL,
 	  CALLS_V(NO, NO, NO, NO, NO, NO, 0, NO), .promise = &mrf_promise_all, FLAG(FI_EINVAL) },
@@ -112,15 +124,39 @@ const struct mrf_profile *mrf_profile_at(size_t i)
 }
 
 #define CUSTOM "custom:"
+#define LENIENT "+lenient"
+
+/* Of a name without its ending. */
+static size_t bare_len(const char *name)
+{
+	size_t len = strlen(name), ending = strlen(LENIENT);
+
+	if (len < ending || strcasecmp(name + len - ending, LENIENT) != 0)
+		return len;
+	return len - ending;
+}
+
+bool mrf_profile_lenient(const char *name)
+{
+	return name[bare_len(name)];
+}
+
+static const struct mrf_profile *find_custom_profile(const char *name, char *why, size_t len)
+{
+	if (!mrf_profile_lenient(name))
+		return mrf_custom_profile(name + strlen(CUSTOM), why, len);
+	snprintf(why, len, "no provider is behind it, so there is nothing for " LENIENT);
+	return NULL;
+}
 
 const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t len)
 {
-	size_t i;
+	size_t i, bare = bare_len(name);
 
 	if (!strncasecmp(name, CUSTOM, strlen(CUSTOM)))
-		return mrf_custom_profile(name + strlen(CUSTOM), why, len);
+		return find_custom_profile(name, why, len);
 	for (i = 0; i < MRF_ARRAY_SIZE(profiles); i++) {
-		if (!strcasecmp(profiles[i].name, name))
+		if (strlen(profiles[i].name) == bare && !strncasecmp(profiles[i].name, name, bare))
 			return &profiles[i];
 	}
 	snprintf(why, len,

@@ -10,6 +10,7 @@
 #ifndef MRF_CONTRACT_PROFILE_H
 #define MRF_CONTRACT_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "contract/mr_offer.h"
@@ -49,6 +50,18 @@ enum mrf_profile_habit {
 	MRF_HABIT_RIGHT_NEEDED = 1 << 4,
 };
 
+/*
+ * What a provider leaves unchecked, if accepting it neither grants a right nor changes what a region is.
+ * Bits. In force if the profile's name ends in +lenient; refused otherwise.
+ */
+enum mrf_profile_lax {
+	MRF_LAX_FLAG = 1 << 0,	 /* registration flags that do not exist */
+	MRF_LAX_OFFSET = 1 << 1, /* fi_mr_attr.offset, which has no effect there */
+	MRF_LAX_ACCESS = 1 << 2, /* access bits that do not exist */
+	MRF_LAX_LEN = 1 << 3,	 /* regions of no bytes */
+	MRF_LAX_BIND = 1 << 4,	 /* flags of fi_mr_bind of an endpoint */
+};
+
 struct mrf_profile {
 	const char *name;  /* in FI_MRFAB_PROFILE */
 	const char *what;  /* whose contract it is */
@@ -62,13 +75,19 @@ struct mrf_profile {
 	int error[MRF_PROFILE_CALLS];
 	int wrong[MRF_PROFILE_WRONGS];	   /* FI_E*; 0: as without a profile */
 	unsigned habits;		   /* enum mrf_profile_habit */
+	unsigned lax;			   /* enum mrf_profile_lax */
 	const struct mrf_promise *promise; /* all the rest that fi_getinfo says */
 };
 
 /* In the order in which they are listed. NULL: there is none with this number. */
 const struct mrf_profile *mrf_profile_at(size_t i);
-/* By its name, in any case; or custom (contract/custom.h). NULL: there is none, and why says more. */
+/*
+ * By its name, in any case, with +lenient or not; or custom (contract/custom.h). NULL: there is none, and
+ * why says more.
+ */
 const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t len);
+/* Is what the profile with this name leaves unchecked to be accepted? */
+bool mrf_profile_lenient(const char *name);
 /* What it requires of applications, and keeps in force. */
 struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile);
 /* The name of a call, as an application calls it. */

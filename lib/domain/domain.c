@@ -175,6 +175,7 @@ static int take_profile(struct mrf_domain *domain)
 	domain->space.profile = mrf_profile_find(name, why, sizeof(why));
 	if (domain->space.profile) {
 		domain->promise = domain->space.profile->promise;
+		domain->space.lax = mrf_profile_lenient(name) ? domain->space.profile->lax : 0;
 		return 0;
 	}
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2164,

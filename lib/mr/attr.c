@@ -120,10 +120,19 @@ int mrf_mr_attr_key(struct mrf_mr_space *space, uint64_t key)
 
 /* --- all arguments ---------------------------------------------------------------- */
 
-static int refuse_flags(const struct mrf_mr_space *space, uint64_t flags)
+/*
+ * With later releases of libfabric the flag says that fi_mr_attr describes another kind of memory, so that
+ * it cannot be ignored.
+ */
+#define OTHER_MEMORY (1ull << 40) /* FI_MR_DMABUF */
+
+static int refuse_flags(struct mrf_mr_space *space, uint64_t flags)
 {
 	int err = mrf_mr_profiled_error(space, MRF_PROFILE_FLAG, FI_EBADFLAGS);
 
+	if (!(flags & (FI_HMEM_DEVICE_ONLY | OTHER_MEMORY)) &&
+	    mrf_mr_profiled_lax(space, MRF_LAX_FLAG, "flags", flags))
+		return 0;
 	if (flags & FI_HMEM_DEVICE_ONLY)
 		return mrf_refuse(err, FI_LOG_MR, 3012,
 				  "flags=%#lx: FI_HMEM_DEVICE_ONLY is for domains that were "
@@ -236,22 +245,27 @@ static uint64_t flags_of(const struct mrf_mr_space *space)
 	return FI_RMA_EVENT | FI_RMA_PMEM | device;
 }
 
-int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		      uint64_t flags, struct mrf_mr_plan *plan)
+int mrf_mr_attr_check(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
+		      struct mrf_mr_plan *plan)
 {
 	uint32_t api_version = space->api_version;
 	int ret;
 
 	if (mrf_unlikely(mrf_host_strip(flags) & ~(FI_RMA_EVENT | FI_RMA_PMEM)) &&
-	    mrf_host_strip(flags) & ~flags_of(space))
-		return refuse_flags(space, flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
-	if (mrf_unlikely(attr->offset))
+	    mrf_host_strip(flags) & ~flags_of(space)) {
+		ret = refuse_flags(space, flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
+		if (ret)
+			return ret;
+	}
+	if (mrf_unlikely(attr->offset) &&
+	    !mrf_mr_profiled_lax(space, MRF_LAX_OFFSET, "offset", attr->offset))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,
 				  "offset=%#lx: this field is reserved and must be 0",
 				  attr->offset);
 	if (mrf_unlikely(!attr->mr_iov || !attr->iov_count || attr->iov_count > MRF_MR_IOV_LIMIT))
 		return refuse_iov(attr);
-	if (mrf_unlikely(unknown_access(attr->access)))
+	if (mrf_unlikely(unknown_access(attr->access)) &&
+	    !mrf_mr_profiled_lax(space, MRF_LAX_ACCESS, "access", attr->access))
 		return refuse_access(attr->access);
 	if (mrf_unlikely(attr->auth_key_size && mrf_rule_auth_key(api_version))) {
 		ret = check_mr_key(attr);
@@ -261,7 +275,8 @@ int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr 
 	ret = check_ranges(attr, plan);
 	if (mrf_unlikely(ret))
 		return ret;
-	if (mrf_unlikely(!plan->len && mrf_rule_len_zero_refused(api_version)))
+	if (mrf_unlikely(!plan->len && mrf_rule_len_zero_refused(api_version)) &&
+	    !mrf_mr_profiled_lax(space, MRF_LAX_LEN, "len", 0))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3004,
 				  "len must be greater than 0 from API version 1.13 on");
 	plan->access = attr->access & MRF_MR_RIGHTS;

@@ -23,8 +23,8 @@ struct mrf_mr_plan {
  * Checks everything about a registration that does not depend on the memory or the key
  * space. -FI_EINVAL, -FI_EBADFLAGS, -FI_ENOSYS, each logged with a line of its own.
  */
-int mrf_mr_attr_check(const struct mrf_mr_space *space, const struct fi_mr_attr *attr,
-		      uint64_t flags, struct mrf_mr_plan *plan);
+int mrf_mr_attr_check(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
+		      struct mrf_mr_plan *plan);
 
 /*
  * About a key above 32 bits that the application chooses for a region that peers may reach:

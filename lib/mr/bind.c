@@ -305,7 +305,7 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 				  "to the domain, because FI_MR_ENDPOINT is not in force "
 				  "(FI_MRFAB_MR_MODE=ENDPOINT requires it)",
 				  (void *)mr, (const void *)ep, flags);
-	if (flags)
+	if (flags && !mrf_mr_profiled_lax(mr->space, MRF_LAX_BIND, "flags", flags))
 		return mrf_refuse(mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_EBADFLAGS),
 				  FI_LOG_MR, 3052,
 				  "fi_mr_bind(region %p, endpoint %p): flags must be 0, not %#lx",

@@ -33,6 +33,20 @@ int mrf_mr_profiled_error(const struct mrf_mr_space *space, enum mrf_profile_wro
 	return profile && profile->wrong[what] ? profile->wrong[what] : usual;
 }
 
+bool mrf_mr_profiled_lax(struct mrf_mr_space *space, enum mrf_profile_lax what, const char *name,
+			 uint64_t value)
+{
+	if (!(space->lax & what))
+		return false;
+	if (mrf_mr_space_first(space, MRF_WARNED_LAX))
+		mrf_warn(
+			FI_LOG_MR, 3011,
+			"%s=%#lx: accepted, because FI_MRFAB_PROFILE=%s+lenient leaves it unchecked; it "
+			"has no effect (said once per domain)",
+			name, value, space->profile->name);
+	return true;
+}
+
 /* What this library takes, with a warning. */
 static int check_right(const struct mrf_profile *profile, const struct fi_mr_attr *attr)
 {

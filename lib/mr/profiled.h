@@ -19,6 +19,10 @@ int mrf_mr_profiled_attr(const struct mrf_mr_space *space, const struct fi_mr_at
 /* What a mistake is answered with: usual, or the provider's error. FI_E*. */
 int mrf_mr_profiled_error(const struct mrf_mr_space *space, enum mrf_profile_wrong what, int usual);
 
+/* Is this accepted, because the provider does not check it? Then a line says so, once per domain. */
+bool mrf_mr_profiled_lax(struct mrf_mr_space *space, enum mrf_profile_lax what, const char *name,
+			 uint64_t value);
+
 static inline bool mrf_mr_profiled_habit(const struct mrf_mr_space *space,
 					 enum mrf_profile_habit habit)
 {

@@ -33,6 +33,7 @@ enum mrf_mr_warned {
 	MRF_WARNED_NULL = 1 << 4,
 	MRF_WARNED_LONG_KEY = 1 << 5,
 	MRF_WARNED_REUSED = 1 << 6,
+	MRF_WARNED_LAX = 1 << 7,
 };
 
 struct mrf_fault_plan;
@@ -46,6 +47,7 @@ struct mrf_mr_space {
 	uint64_t id;	       /* random, never 0; marks the raw keys of this space */
 	uint64_t mode;	       /* FI_MR_* in force; BASIC and SCALABLE resolved to bits */
 	const struct mrf_profile *profile; /* whose contract is in force; NULL: the usual one */
+	unsigned lax;			   /* enum mrf_profile_lax: what of it is accepted */
 	bool atomics;	       /* the domain has FI_ATOMIC: remote write implies remote atomics */
 	unsigned write_rights; /* enum mrf_right bits that FI_REMOTE_WRITE implies */
 	bool plain;	       /* regions without flags are pinned and enabled from the start */
@@ -109,7 +111,7 @@ struct mrf_mr_space {
 };
 
 /*
- * obj (initialised), vdev, pd, auth, mode, profile, faults, atomics, api_version, max_mr and
+ * obj (initialised), vdev, pd, auth, mode, profile, lax, faults, atomics, api_version, max_mr and
  * has_events are set by the caller, and all other fields are 0. -FI_ENOMEM;
  * -FI_EIO and errno: there are no random bytes.
  */

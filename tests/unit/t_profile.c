@@ -124,6 +124,10 @@ START_TEST(profiles_have_names_that_find_them)
 	}
 	ck_assert_uint_eq(i, PROFILES);
 	ck_assert_ptr_eq(find("CXI-Client"), find("cxi-client"));
+	ck_assert_ptr_eq(find("TCP+LENIENT"), find("tcp"));
+	ck_assert(mrf_profile_lenient("tcp+lenient") && !mrf_profile_lenient("tcp"));
+	ck_assert_ptr_null(find("+lenient"));
+	ck_assert_ptr_null(find("tcp+lenien"));
 	ck_assert_ptr_null(find("cxi"));
 	ck_assert_ptr_null(find(""));
 	for (call = 0; call < MRF_PROFILE_CALLS; call++)
@@ -163,6 +167,7 @@ START_TEST(custom_profile_with_a_wrong_word_is_refused_with_it)
 		{ "custom:mr_cnt=1,keys=4", "\"keys=4\": it must be" },
 		{ "custom:key_size", "\"key_size\": it must be" },
 		{ "custom", "there is no such profile" },
+		{ "custom:lacks=raw+lenient", "no provider is behind it" },
 	};
 	size_t i;
 

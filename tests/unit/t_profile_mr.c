@@ -7,6 +7,7 @@
 #include "contract/mr_offer.h"
 #include "contract/profile.h"
 #include "ep_fixture.h"
+#include "mr/region.h"
 
 #define VAR "FI_MRFAB_PROFILE"
 #define PROFILES 24
@@ -115,6 +116,112 @@ START_TEST(gni_needs_a_right_and_an_address)
 	REFUSED(fi_mr_reg(n.domain, NULL, PAGE, FI_SEND, 0, KEY, 0, &mr, NULL), FI_EINVAL,
 		"MRF-E3029", "both are needed with FI_MRFAB_PROFILE=gni");
 	must_close(&reg(FI_SEND, 0)->fid);
+}
+END_TEST
+
+/* --- +lenient ------------------------------------------------------------------------------ */
+
+#define LIKE_TCP (MRF_LAX_FLAG | MRF_LAX_OFFSET | MRF_LAX_ACCESS | MRF_LAX_LEN)
+#define UNKNOWN_FLAG (1ull << 60)
+#define UNKNOWN_ACCESS (1ull << 40)
+
+/* What the provider with this name does not check, in other words than in lib/. */
+static unsigned unchecked(const char *name)
+{
+	static const struct {
+		const char *name;
+		unsigned lax;
+	} facts[] = {
+		{ "verbs", LIKE_TCP },
+		{ "verbs-rxm", LIKE_TCP },
+		{ "efa", MRF_LAX_OFFSET },
+		{ "efa-direct", MRF_LAX_OFFSET },
+		{ "cxi-client", LIKE_TCP & ~(unsigned)MRF_LAX_ACCESS },
+		{ "cxi-prov", LIKE_TCP & ~(unsigned)MRF_LAX_ACCESS },
+		{ "cxi-odp", LIKE_TCP & ~(unsigned)MRF_LAX_ACCESS },
+		{ "ucx", MRF_LAX_FLAG | MRF_LAX_OFFSET },
+		{ "mrail", LIKE_TCP },
+		{ "tcp", LIKE_TCP },
+		{ "sockets", LIKE_TCP },
+		{ "rxd", LIKE_TCP },
+		{ "shm", LIKE_TCP },
+		{ "shm-fast", LIKE_TCP & ~(unsigned)MRF_LAX_OFFSET },
+		{ "psm2", MRF_LAX_FLAG },
+		{ "psm3", MRF_LAX_FLAG },
+		{ "opx", MRF_LAX_OFFSET },
+		{ "bgq", MRF_LAX_OFFSET },
+		{ "usnic", MRF_LAX_OFFSET },
+	};
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(facts); i++) {
+		if (!strcmp(facts[i].name, name))
+			return facts[i].lax;
+	}
+	return 0;
+}
+
+static void want_lax(unsigned lax, enum mrf_profile_lax what, size_t len, uint64_t access,
+		     uint64_t offset, uint64_t flags)
+{
+	struct fid_mr *mr;
+	int ret = fi_mr_reg(n.domain, memory, len, access, offset, KEY, flags, &mr, NULL);
+
+	ck_assert_msg(!ret == !!(lax & what), "%s: %u: %d", profile->name, what, ret);
+	if (!ret)
+		must_close(&mr->fid);
+}
+
+static void try_all_lax(unsigned lax)
+{
+	want_lax(lax, MRF_LAX_FLAG, PAGE, FI_SEND, 0, UNKNOWN_FLAG);
+	want_lax(lax, MRF_LAX_OFFSET, PAGE, FI_SEND, 16, 0);
+	want_lax(lax, MRF_LAX_ACCESS, PAGE, FI_SEND | UNKNOWN_ACCESS, 0, 0);
+	want_lax(lax, MRF_LAX_LEN, 0, FI_SEND, 0, 0);
+}
+
+START_TEST(lenient_profile_takes_what_its_provider_leaves_unchecked)
+{
+	const char *name = mrf_profile_at((size_t)_i)->name;
+	char lenient[64];
+
+	open_with(name);
+	try_all_lax(0);
+	node_close(&n);
+	snprintf(lenient, sizeof(lenient), "%s+Lenient", name);
+	open_with(lenient);
+	try_all_lax(unchecked(name));
+}
+END_TEST
+
+/* Rights and keys are what was asked for and no more; nothing that means something is ignored. */
+START_TEST(lenient_profile_grants_nothing)
+{
+	struct fid_mr *mr, *other;
+
+	open_with("tcp+lenient");
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_mr_reg(n.domain, memory, PAGE, FI_REMOTE_READ | UNKNOWN_ACCESS, 0, KEY,
+				   UNKNOWN_FLAG, &mr, NULL),
+			 0);
+	refused(-1, 1, "MRF-W3011", "FI_MRFAB_PROFILE=tcp+lenient leaves it unchecked");
+	ck_assert_uint_eq(mrf_mr_from_fid(&mr->fid)->access, FI_REMOTE_READ);
+	REFUSED(fi_mr_reg(n.domain, memory, PAGE, FI_REMOTE_READ, 0, KEY, 0, &other, NULL),
+		FI_ENOKEY, "MRF-E3021", "already taken");
+	REFUSED(fi_mr_reg(n.domain, memory, PAGE, FI_SEND, 0, 0, 1ull << 40, &other, NULL),
+		FI_EBADFLAGS, "MRF-E3009", "0x10000000000");
+	must_close(&mr->fid);
+}
+END_TEST
+
+START_TEST(cxi_ignores_flags_of_bindings_to_endpoints)
+{
+	struct fid_mr *mr;
+
+	open_with("cxi-prov+lenient");
+	mr = reg(REMOTE_RW, 0);
+	ck_assert_int_eq(fi_mr_bind(mr, &n.ep->fid, FI_REMOTE_WRITE), 0);
+	must_close(&mr->fid);
 }
 END_TEST
 
@@ -257,6 +364,10 @@ static TCase *tcase_profile_mr(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, unknown_flags_have_the_error_of_the_provider, 0, PROFILES);
 	tcase_add_loop_test(tc, gni_needs_a_right_and_an_address, 0, 2);
+	tcase_add_loop_test(tc, lenient_profile_takes_what_its_provider_leaves_unchecked, 0,
+			    PROFILES);
+	tcase_add_test(tc, lenient_profile_grants_nothing);
+	tcase_add_test(tc, cxi_ignores_flags_of_bindings_to_endpoints);
 	tcase_add_loop_test(tc, key_is_known_when_the_provider_knows_it, 0, 3);
 	tcase_add_loop_test(tc, region_is_bound_to_one_enabled_endpoint, 0, 3);
 	tcase_add_loop_test(tc, wrong_bindings_have_the_error_of_the_provider, 0, all);

@@ -9,6 +9,7 @@
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
 #include "base/list.h"
+#include "base/names.h"
 #include "base/renew.h"
 #include "contract/limits.h"
 #include "contract/profile.h"
@@ -17,8 +18,12 @@
 struct custom {
 	struct mrf_list node;
 	struct mrf_profile profile;
+	struct mrf_promise promise;
+	char *name; /* of the profile, if it is from a file */
 	char *text;
 };
+
+#define FILE_MAX 65536 /* bytes of a file */
 
 static struct mrf_static_lock customs_lock = MRF_STATIC_LOCK(NULL);
 static struct mrf_list customs = { &customs, &customs };
@@ -45,21 +50,61 @@ static void lack(struct mrf_profile *profile, size_t which)
 		profile->error[MRF_PROFILE_MAP_RAW] = FI_ENOSYS;
 }
 
-/* "raw+refresh" */
-static bool read_lacks(const char *text, struct mrf_profile *profile)
+static bool word_is(const char *name, const char *text, size_t len)
+{
+	return strlen(name) == len && !strncasecmp(name, text, len);
+}
+
+static bool lack_call(struct mrf_profile *profile, const char *text, size_t len)
 {
 	static const char *const names[] = { "raw", "cntr", "ep", "enable", "refresh", "queue" };
-	size_t len, i;
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(names); i++) {
+		if (!word_is(names[i], text, len))
+			continue;
+		lack(profile, i);
+		return true;
+	}
+	return false;
+}
+
+/* Directions go with the last thing that they are directions of. */
+static void drop_caps(uint64_t *caps, uint64_t dropped)
+{
+	*caps &= ~dropped;
+	if (!(*caps & (FI_RMA | FI_ATOMIC)))
+		*caps &= ~(MRF_CAPS_RMA_WAYS | FI_RMA_EVENT | FI_RMA_PMEM);
+	if (!(*caps & MRF_CAPS_MSG_WHATS))
+		*caps &= ~(MRF_CAPS_MSG_WAYS | FI_MULTI_RECV | MRF_CAPS_RX_LABELS);
+}
+
+/* "ATOMIC" or "FI_ATOMIC" */
+static bool lack_cap(struct mrf_promise *promise, const char *text, size_t len)
+{
+	const struct mrf_name *row = mrf_names_caps.rows;
+	size_t i;
+
+	for (i = 0; i < mrf_names_caps.count; i++) {
+		if (!(row[i].value & MRF_CAPS_ALL & ~(MRF_CAPS_RMA_WAYS | MRF_CAPS_MSG_WAYS)) ||
+		    !(word_is(row[i].name, text, len) || word_is(row[i].name + 3, text, len)))
+			continue;
+		drop_caps(&promise->caps, row[i].value);
+		return true;
+	}
+	return false;
+}
+
+/* "raw+refresh+ATOMIC" */
+static bool read_lacks(const char *text, struct custom *custom)
+{
+	size_t len;
 
 	do {
 		len = strcspn(text, "+");
-		for (i = 0; i < MRF_ARRAY_SIZE(names); i++) {
-			if (strlen(names[i]) == len && !strncasecmp(names[i], text, len))
-				break;
-		}
-		if (i == MRF_ARRAY_SIZE(names))
+		if (!lack_call(&custom->profile, text, len) &&
+		    !lack_cap(&custom->promise, text, len))
 			return false;
-		lack(profile, i);
 		text += len;
 	} while (*text++ == '+');
 	return true;
@@ -75,109 +120,241 @@ static bool read_modes(const char *text, struct mrf_profile *profile, char *why,
 	return true;
 }
 
-static const char *read_limit(const char *word, const char *value, struct mrf_profile *profile)
-{
-	uint64_t n;
+enum limit { KEY_SIZE, MAX_KEY, IOV_LIMIT, MR_CNT, INJECT_SIZE, MAX_MSG_SIZE, LIMITS };
 
-	if (!strncasecmp(word, "key_size=", 9)) {
-		if (!read_value(value, 1, 8, &n))
-			return "a key has 1 to 8 bytes";
-		profile->key_size = (unsigned)n;
-		if (n < 8 && profile->max_key >> (8 * n))
-			profile->max_key = (1ull << (8 * n)) - 1;
-	} else if (!strncasecmp(word, "max_key=", 8)) {
-		if (!read_value(value, 1, UINT64_MAX - 1, &profile->max_key))
-			return "it must be a number";
-	} else if (!strncasecmp(word, "iov_limit=", 10)) {
-		if (!read_value(value, 1, MRF_LIMIT_MR_IOV, &n))
-			return "a region has 1 to 16 segments";
-		profile->iov_limit = (unsigned)n;
-	} else if (!strncasecmp(word, "mr_cnt=", 7)) {
-		if (!read_value(value, 1, UINT32_MAX, &profile->mr_cnt))
-			return "it must be a number";
-	} else {
-		return "it must be mr_mode=, key_size=, max_key=, iov_limit=, mr_cnt= or lacks=";
-	}
-	return NULL;
+static void set_key_size(struct mrf_profile *profile, uint64_t n)
+{
+	profile->key_size = (unsigned)n;
+	if (n < 8 && profile->max_key >> (8 * n))
+		profile->max_key = (1ull << (8 * n)) - 1;
 }
 
-static bool read_word(const char *word, struct mrf_profile *profile, char *why, size_t len)
+static void set_limit(struct custom *custom, enum limit limit, uint64_t n)
+{
+	switch (limit) {
+	case KEY_SIZE:
+		set_key_size(&custom->profile, n);
+		break;
+	case MAX_KEY:
+		custom->profile.max_key = n;
+		break;
+	case IOV_LIMIT:
+		custom->profile.iov_limit = (unsigned)n;
+		break;
+	case MR_CNT:
+		custom->profile.mr_cnt = n;
+		break;
+	case INJECT_SIZE:
+		custom->promise.inject = (unsigned)n;
+		break;
+	case MAX_MSG_SIZE:
+		custom->promise.msg_size = n;
+		break;
+	case LIMITS:
+		break;
+	}
+}
+
+/* A word with a number; what is wrong with it, or NULL. */
+static const char *read_limit(const char *word, const char *value, struct custom *custom)
+{
+	static const struct {
+		const char *name;
+		uint64_t min, max;
+		const char *wrong;
+	} rows[LIMITS] = {
+		[KEY_SIZE] = { "key_size=", 1, 8, "a key has 1 to 8 bytes" },
+		[MAX_KEY] = { "max_key=", 1, UINT64_MAX - 1, "it must be a number" },
+		[IOV_LIMIT] = { "iov_limit=", 1, MRF_LIMIT_MR_IOV,
+				"a region has 1 to 16 segments" },
+		[MR_CNT] = { "mr_cnt=", 1, UINT32_MAX, "it must be a number" },
+		[INJECT_SIZE] = { "inject_size=", 0, MRF_LIMIT_INJECT, "it is at most 256" },
+		[MAX_MSG_SIZE] = { "max_msg_size=", 1, MRF_LIMIT_MSG_SIZE,
+				   "it is at most 1073741824" },
+	};
+	uint64_t n = 0;
+	int i;
+
+	for (i = 0; i < LIMITS; i++) {
+		if (strncasecmp(word, rows[i].name, strlen(rows[i].name)) != 0)
+			continue;
+		if (!read_value(value, rows[i].min, rows[i].max, &n))
+			return rows[i].wrong;
+		set_limit(custom, (enum limit)i, n);
+		return NULL;
+	}
+	return "it must be mr_mode=, key_size=, max_key=, iov_limit=, mr_cnt=, inject_size=, "
+	       "max_msg_size= or lacks=";
+}
+
+static bool read_word(const char *word, struct custom *custom, char *why, size_t len)
 {
 	const char *value = strchr(word, '='), *wrong;
 
 	if (value && !strncasecmp(word, "mr_mode=", 8))
-		return read_modes(value + 1, profile, why, len);
+		return read_modes(value + 1, &custom->profile, why, len);
 	if (value && !strncasecmp(word, "lacks=", 6))
-		wrong = read_lacks(value + 1, profile)
+		wrong = read_lacks(value + 1, custom)
 				? NULL
-				: "the calls are raw, cntr, ep, enable, refresh and queue";
+				: "it must be raw, cntr, ep, enable, refresh, queue, or a "
+				  "capability, joined by +";
 	else
-		wrong = read_limit(word, value ? value + 1 : "", profile);
+		wrong = read_limit(word, value ? value + 1 : "", custom);
 	if (wrong)
 		snprintf(why, len, "\"%s\": %s", word, wrong);
 	return !wrong;
 }
 
-static bool parse_custom(const char *text, struct mrf_profile *profile, char *why, size_t len)
+/* The words between text and end. */
+static bool read_words(const char *text, const char *end, struct custom *custom, char *why,
+		       size_t len)
 {
 	char word[128];
 	size_t n;
 
-	*profile = (struct mrf_profile){ .name = "custom",
-					 .what = "as its words say",
-					 .max_key = UINT64_MAX,
-					 .key_size = 8,
-					 .iov_limit = MRF_LIMIT_MR_IOV,
-					 .iov_error = FI_EINVAL,
-					 .promise = &mrf_promise_all };
-	for (; *text; text += n + (text[n] == ',')) {
-		n = strcspn(text, ",");
-		snprintf(word, sizeof(word), "%.*s", (int)n, text);
-		if (!read_word(word, profile, why, len))
+	for (; text < end; text += n) {
+		n = strspn(text, ", \t\r");
+		if (!n) {
+			n = strcspn(text, ", \t\r\n");
+			snprintf(word, sizeof(word), "%.*s", (int)n, text);
+			if (!read_word(word, custom, why, len))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* A line at a time; # begins a comment. */
+static bool read_lines(const char *path, const char *text, struct custom *custom, char *why,
+		       size_t len)
+{
+	char wrong[192];
+	unsigned line;
+
+	for (line = 1; *text; line++) {
+		if (!read_words(text, text + strcspn(text, "#\n"), custom, wrong, sizeof(wrong))) {
+			snprintf(why, len, "%.64s, line %u: %s", path, line, wrong);
 			return false;
+		}
+		text += strcspn(text, "\n");
+		text += *text == '\n';
 	}
 	return true;
 }
 
 /* --- those that were asked for -------------------------------------------------------- */
 
-static struct custom *custom_new(const char *text, char *why, size_t len)
+static void custom_free(struct custom *custom)
 {
-	struct custom *custom = malloc(sizeof(*custom));
-
-	snprintf(why, len, "there is no memory");
-	if (!custom)
-		return NULL;
-	custom->text = strdup(text);
-	if (custom->text && parse_custom(text, &custom->profile, why, len))
-		return custom;
+	free(custom->name);
 	free(custom->text);
 	free(custom);
+}
+
+/* path: of the file that the text is from; NULL: of none. */
+static bool fill_custom(struct custom *custom, const char *path, const char *text, char *why,
+			size_t len)
+{
+	custom->promise = mrf_promise_all;
+	custom->profile = (struct mrf_profile){ .name = "custom",
+						.what = "as its words say",
+						.max_key = UINT64_MAX,
+						.key_size = 8,
+						.iov_limit = MRF_LIMIT_MR_IOV,
+						.iov_error = FI_EINVAL,
+						.promise = &custom->promise };
+	custom->text = strdup(text);
+	if (!custom->text || (path && asprintf(&custom->name, "file:%s", path) < 0)) {
+		snprintf(why, len, "there is no memory");
+		return false;
+	}
+	if (!path)
+		return read_words(text, text + strlen(text), custom, why, len);
+	custom->profile.name = custom->name;
+	return read_lines(path, text, custom, why, len);
+}
+
+static struct custom *custom_new(const char *path, const char *text, char *why, size_t len)
+{
+	struct custom *custom = calloc(1, sizeof(*custom));
+
+	snprintf(why, len, "there is no memory");
+	if (!custom || fill_custom(custom, path, text, why, len))
+		return custom;
+	custom_free(custom);
 	return NULL;
 }
 
-static struct custom *find_custom(const char *text)
+static bool same_file(const struct custom *custom, const char *path)
+{
+	if (!custom->name || !path)
+		return !custom->name && !path;
+	return !strcmp(custom->profile.name + strlen("file:"), path);
+}
+
+static struct custom *find_custom(const char *path, const char *text)
 {
 	mrf_list_each (node, &customs) {
 		struct custom *custom = mrf_list_entry(node, struct custom, node);
 
-		if (!strcmp(custom->text, text))
+		if (same_file(custom, path) && !strcmp(custom->text, text))
 			return custom;
 	}
 	return NULL;
 }
 
-const struct mrf_profile *mrf_custom_profile(const char *text, char *why, size_t len)
+static const struct mrf_profile *get_custom(const char *path, const char *text, char *why,
+					    size_t len)
 {
 	struct custom *custom;
 
 	mrf_static_take(&customs_lock);
-	custom = find_custom(text);
+	custom = find_custom(path, text);
 	if (!custom) {
-		custom = custom_new(text, why, len);
+		custom = custom_new(path, text, why, len);
 		if (custom)
 			mrf_list_add_tail(&custom->node, &customs);
 	}
 	mrf_static_release(&customs_lock);
 	return custom ? &custom->profile : NULL;
+}
+
+const struct mrf_profile *mrf_custom_profile(const char *text, char *why, size_t len)
+{
+	return get_custom(NULL, text, why, len);
+}
+
+/* text: FILE_MAX + 1 bytes. */
+static bool read_file(const char *path, char *text, char *why, size_t len)
+{
+	FILE *file = fopen(path, "re");
+	size_t n;
+
+	if (!file) {
+		snprintf(why, len, "%.64s cannot be opened: %s", path, strerror(errno));
+		return false;
+	}
+	n = fread(text, 1, FILE_MAX + 1, file);
+	if (ferror(file) || n > FILE_MAX || memchr(text, '\0', n)) {
+		snprintf(why, len, "%.64s cannot be read: it must be text of at most %d bytes",
+			 path, FILE_MAX);
+		fclose(file);
+		return false;
+	}
+	fclose(file);
+	text[n] = '\0';
+	return true;
+}
+
+const struct mrf_profile *mrf_custom_file(const char *path, char *why, size_t len)
+{
+	const struct mrf_profile *profile = NULL;
+	char *text = malloc(FILE_MAX + 1);
+
+	if (!text)
+		snprintf(why, len, "there is no memory");
+	else if (read_file(path, text, why, len))
+		profile = get_custom(path, text, why, len);
+	free(text);
+	return profile;
 }

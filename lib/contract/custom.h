@@ -7,9 +7,15 @@
  *	max_key=N	or not greater than this
  *	iov_limit=N	segments of a region
  *	mr_cnt=N	as fi_getinfo says it
- *	lacks=A+B	calls that do not exist (-FI_ENOSYS): raw, cntr, ep, enable, refresh, queue
+ *	inject_size=N	bytes that are injected
+ *	max_msg_size=N	bytes of a message or an access
+ *	lacks=A+B	calls that do not exist (-FI_ENOSYS): raw, cntr, ep, enable, refresh, queue;
+ *			and capabilities, with FI_ or without
  *
- * Without mr_mode no mode is in force; all else that is not named is as without a profile. Any thread.
+ * Without mr_mode no mode is in force; all else that is not named is as without a profile.
+ *
+ * FI_MRFAB_PROFILE=file: and a path is the same in a file, on as many lines as one likes; # begins a comment.
+ * The file is read each time that a profile is looked for. Any thread.
  */
 #ifndef MRF_CONTRACT_CUSTOM_H
 #define MRF_CONTRACT_CUSTOM_H
@@ -23,5 +29,7 @@ struct mrf_profile;
  * says which word is wrong, or that there is no memory.
  */
 const struct mrf_profile *mrf_custom_profile(const char *text, char *why, size_t len);
+/* The profile in a file. NULL: why says which line is wrong, or why the file cannot be read. */
+const struct mrf_profile *mrf_custom_file(const char *path, char *why, size_t len);
 
 #endif

@@ -124,6 +124,7 @@ const struct mrf_profile *mrf_profile_at(size_t i)
 }
 
 #define CUSTOM "custom:"
+#define IN_FILE "file:"
 #define LENIENT "+lenient"
 
 /* Of a name without its ending. */
@@ -143,6 +144,10 @@ bool mrf_profile_lenient(const char *name)
 
 static const struct mrf_profile *find_custom_profile(const char *name, char *why, size_t len)
 {
+	bool is_file = !strncasecmp(name, IN_FILE, strlen(IN_FILE));
+
+	if (!mrf_profile_lenient(name) && is_file)
+		return mrf_custom_file(name + strlen(IN_FILE), why, len);
 	if (!mrf_profile_lenient(name))
 		return mrf_custom_profile(name + strlen(CUSTOM), why, len);
 	snprintf(why, len, "no provider is behind it, so there is nothing for " LENIENT);
@@ -153,7 +158,8 @@ const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t l
 {
 	size_t i, bare = bare_len(name);
 
-	if (!strncasecmp(name, CUSTOM, strlen(CUSTOM)))
+	if (!strncasecmp(name, CUSTOM, strlen(CUSTOM)) ||
+	    !strncasecmp(name, IN_FILE, strlen(IN_FILE)))
 		return find_custom_profile(name, why, len);
 	for (i = 0; i < MRF_ARRAY_SIZE(profiles); i++) {
 		if (strlen(profiles[i].name) == bare && !strncasecmp(profiles[i].name, name, bare))

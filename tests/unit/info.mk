@@ -2,6 +2,7 @@ unit_programs += \
 	tests/unit/t_budget \
 	tests/unit/t_contract \
 	tests/unit/t_explain \
+	tests/unit/t_custom \
 	tests/unit/t_getinfo \
 	tests/unit/t_mr_mode \
 	tests/unit/t_mr_offer \
@@ -17,6 +18,8 @@ EXTRA_DIST += tests/data/mr_mode-1.17.csv
 
 tests_unit_t_budget_SOURCES = tests/unit/t_budget.c tests/unit/unit.h
 tests_unit_t_budget_LDADD = $(UNIT_LDADD)
+tests_unit_t_custom_SOURCES = tests/unit/t_custom.c tests/unit/unit.h
+tests_unit_t_custom_LDADD = $(UNIT_LDADD)
 tests_unit_t_contract_SOURCES = tests/unit/t_contract.c tests/unit/unit.h
 tests_unit_t_contract_LDADD = $(UNIT_LDADD)
 tests_unit_t_explain_SOURCES = tests/unit/t_explain.c tests/fake/fake_vnl.h tests/unit/one_device.h tests/unit/unit.h

@@ -135,49 +135,6 @@ START_TEST(profiles_have_names_that_find_them)
 }
 END_TEST
 
-START_TEST(custom_profile_is_what_its_words_say)
-{
-	const struct mrf_profile *profile = find(
-		"custom:mr_mode=LOCAL+PROV_KEY,key_size=4,iov_limit=2,mr_cnt=9,lacks=raw+queue");
-
-	ck_assert_msg(profile, "%s", why);
-	ck_assert_uint_eq(profile->table, FI_MR_LOCAL | FI_MR_PROV_KEY);
-	ck_assert_uint_eq(profile->key_size, 4);
-	ck_assert_uint_eq(profile->max_key, UINT32_MAX);
-	ck_assert_uint_eq(profile->iov_limit, 2);
-	ck_assert_uint_eq(profile->mr_cnt, 9);
-	ck_assert_int_eq(profile->error[MRF_PROFILE_MAP_RAW], FI_ENOSYS);
-	ck_assert_int_eq(profile->error[MRF_PROFILE_REG_MR], FI_ENOSYS);
-	ck_assert_int_eq(profile->error[MRF_PROFILE_ENABLE], 0);
-	/* Domains keep it. */
-	ck_assert_ptr_eq(find("Custom:mr_cnt=9"), find("custom:mr_cnt=9"));
-	ck_assert_uint_eq(find("custom:")->max_key, UINT64_MAX);
-	ck_assert_uint_eq(find("custom:max_key=0xff,key_size=4")->max_key, 0xff);
-}
-END_TEST
-
-START_TEST(custom_profile_with_a_wrong_word_is_refused_with_it)
-{
-	static const char *const wrong[][2] = {
-		{ "custom:mr_mode=NONSENSE", "NONSENSE" },
-		{ "custom:key_size=9", "\"key_size=9\": a key has 1 to 8 bytes" },
-		{ "custom:iov_limit=17", "\"iov_limit=17\": a region has" },
-		{ "custom:mr_cnt=-1", "\"mr_cnt=-1\": it must be a number" },
-		{ "custom:lacks=raw+all", "\"lacks=raw+all\": the calls are" },
-		{ "custom:mr_cnt=1,keys=4", "\"keys=4\": it must be" },
-		{ "custom:key_size", "\"key_size\": it must be" },
-		{ "custom", "there is no such profile" },
-		{ "custom:lacks=raw+lenient", "no provider is behind it" },
-	};
-	size_t i;
-
-	for (i = 0; i < MRF_ARRAY_SIZE(wrong); i++) {
-		ck_assert_ptr_null(find(wrong[i][0]));
-		ck_assert_msg(strstr(why, wrong[i][1]), "%s: %s", wrong[i][0], why);
-	}
-}
-END_TEST
-
 /* --- fi_getinfo ------------------------------------------------------------------------ */
 
 START_TEST(profile_is_what_getinfo_says)
@@ -222,7 +179,11 @@ START_TEST(custom_profile_is_in_force)
 	ck_assert_int_eq(fi_mr_refresh(mr, &(struct iovec){ memory, 4096 }, 1, 0), -FI_ENOSYS);
 	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-E3017"));
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
-	/* A wrong word is named here, too. */
+	/* A wrong word is named here, too, and so is a file that is not there. */
+	ck_assert_int_eq(setenv(VAR, "file:/nonexistent", 1), 0);
+	ck_assert_int_eq(get(ALL), -FI_ENODATA);
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E1035"));
+	ck_assert_ptr_nonnull(strstr(text, "/nonexistent cannot be opened"));
 	ck_assert_int_eq(setenv(VAR, "custom:key_size=0", 1), 0);
 	ck_assert_int_eq(get(ALL), -FI_ENODATA);
 	ck_assert_ptr_nonnull(strstr(text, "\"key_size=0\": a key has 1 to 8 bytes"));
@@ -412,8 +373,6 @@ static TCase *tcase_profile(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, profiles_have_names_that_find_them);
-	tcase_add_test(tc, custom_profile_is_what_its_words_say);
-	tcase_add_test(tc, custom_profile_with_a_wrong_word_is_refused_with_it);
 	tcase_add_test(tc, custom_profile_is_in_force);
 	tcase_add_loop_test(tc, profile_is_what_getinfo_says, 0, PROFILES);
 	tcase_add_test(tc, program_that_offers_less_is_told_what_is_missing);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* FI_MRFAB_PROFILE=custom: and file:, up to the profile that they describe. */
+#include <string.h>
+#include <unistd.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include "base/compiler.h"
+#include "contract/profile.h"
+#include "unit.h"
+
+static char why[192];
+
+static const struct mrf_profile *find(const char *name)
+{
+	return mrf_profile_find(name, why, sizeof(why));
+}
+
+START_TEST(custom_profile_is_what_its_words_say)
+{
+	const struct mrf_profile *profile = find(
+		"custom:mr_mode=LOCAL+PROV_KEY,key_size=4,iov_limit=2,mr_cnt=9,lacks=raw+queue");
+
+	ck_assert_msg(profile, "%s", why);
+	ck_assert_uint_eq(profile->table, FI_MR_LOCAL | FI_MR_PROV_KEY);
+	ck_assert_uint_eq(profile->key_size, 4);
+	ck_assert_uint_eq(profile->max_key, UINT32_MAX);
+	ck_assert_uint_eq(profile->iov_limit, 2);
+	ck_assert_uint_eq(profile->mr_cnt, 9);
+	ck_assert_int_eq(profile->error[MRF_PROFILE_MAP_RAW], FI_ENOSYS);
+	ck_assert_int_eq(profile->error[MRF_PROFILE_REG_MR], FI_ENOSYS);
+	ck_assert_int_eq(profile->error[MRF_PROFILE_ENABLE], 0);
+	/* Domains keep it. */
+	ck_assert_ptr_eq(find("Custom:mr_cnt=9"), find("custom:mr_cnt=9"));
+	ck_assert_uint_eq(find("custom:")->max_key, UINT64_MAX);
+	ck_assert_uint_eq(find("custom:max_key=0xff,key_size=4")->max_key, 0xff);
+}
+END_TEST
+
+START_TEST(custom_profile_limits_endpoints)
+{
+	const struct mrf_promise *promise =
+		find("custom:inject_size=0,max_msg_size=4096,lacks=ATOMIC+fi_hmem+raw")->promise;
+
+	ck_assert_uint_eq(promise->inject, 0);
+	ck_assert_uint_eq(promise->msg_size, 4096);
+	ck_assert_uint_eq(promise->caps, mrf_promise_all.caps & ~(FI_ATOMIC | FI_HMEM));
+	ck_assert_uint_eq(promise->tx_iov, mrf_promise_all.tx_iov);
+	/* Directions of nothing are no capabilities. */
+	ck_assert_uint_eq(find("custom:lacks=RMA+ATOMIC")->promise->caps &
+				  (FI_RMA | FI_ATOMIC | FI_READ | FI_REMOTE_WRITE | FI_RMA_EVENT),
+			  0);
+	ck_assert_uint_eq(
+		find("custom:lacks=MSG+TAGGED")->promise->caps &
+			(FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_SOURCE),
+		0);
+	ck_assert_uint_ne(find("custom:lacks=MSG")->promise->caps & FI_SEND, 0);
+}
+END_TEST
+
+/* --- the same in a file ---------------------------------------------------------------- */
+
+static char path[64], in_file[80];
+
+static void write_file(const char *lines, size_t len)
+{
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/tmp/t_custom.%d", (int)getpid());
+	snprintf(in_file, sizeof(in_file), "file:%s", path);
+	file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fwrite(lines, 1, len, file), len);
+	ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(profile_is_read_from_a_file)
+{
+	static const char lines[] = "# a NIC that we do not have\n"
+				    "mr_mode=LOCAL+PROV_KEY  # both\n"
+				    "\n"
+				    "\tkey_size=4, iov_limit=2\r\n"
+				    "lacks=raw+ATOMIC";
+	const struct mrf_profile *profile, *again;
+
+	write_file(lines, strlen(lines));
+	profile = find(in_file);
+	ck_assert_msg(profile, "%s", why);
+	ck_assert_str_eq(profile->name, in_file);
+	ck_assert_uint_eq(profile->table, FI_MR_LOCAL | FI_MR_PROV_KEY);
+	ck_assert_uint_eq(profile->key_size, 4);
+	ck_assert_uint_eq(profile->iov_limit, 2);
+	ck_assert_int_eq(profile->error[MRF_PROFILE_RAW_ATTR], FI_ENOSYS);
+	ck_assert(!(profile->promise->caps & FI_ATOMIC));
+	ck_assert_ptr_eq(find(in_file), profile);
+	/* A domain keeps what it was opened with. */
+	write_file("key_size=2", 10);
+	again = find(in_file);
+	ck_assert_uint_eq(again->key_size, 2);
+	ck_assert_uint_eq(profile->key_size, 4);
+	unlink(path);
+}
+END_TEST
+
+START_TEST(file_that_is_wrong_is_refused_with_the_line)
+{
+	static const char wrong[] = "key_size=4\n# key_size=5\n\nkey_size=9 # of 8\nkey_size=1";
+	char expected[128];
+
+	write_file(wrong, strlen(wrong));
+	ck_assert_ptr_null(find(in_file));
+	snprintf(expected, sizeof(expected), "%s, line 4: \"key_size=9\": a key has 1 to 8 bytes",
+		 path);
+	ck_assert_str_eq(why, expected);
+	write_file("key_size=4\0", 11);
+	ck_assert_ptr_null(find(in_file));
+	ck_assert_ptr_nonnull(strstr(why, "it must be text"));
+	unlink(path);
+	ck_assert_ptr_null(find(in_file));
+	ck_assert_ptr_nonnull(strstr(why, "cannot be opened: No such file"));
+}
+END_TEST
+
+START_TEST(custom_profile_with_a_wrong_word_is_refused_with_it)
+{
+	static const char *const wrong[][2] = {
+		{ "custom:mr_mode=NONSENSE", "NONSENSE" },
+		{ "custom:key_size=9", "\"key_size=9\": a key has 1 to 8 bytes" },
+		{ "custom:iov_limit=17", "\"iov_limit=17\": a region has" },
+		{ "custom:mr_cnt=-1", "\"mr_cnt=-1\": it must be a number" },
+		{ "custom:lacks=raw+all", "\"lacks=raw+all\": it must be raw, cntr" },
+		{ "custom:lacks=FI_READ", "\"lacks=FI_READ\": it must be raw, cntr" },
+		{ "custom:inject_size=257", "\"inject_size=257\": it is at most 256" },
+		{ "custom:max_msg_size=0", "\"max_msg_size=0\": it is at most 1073741824" },
+		{ "custom:mr_cnt=1,keys=4", "\"keys=4\": it must be" },
+		{ "custom:key_size", "\"key_size\": it must be" },
+		{ "custom", "there is no such profile" },
+		{ "custom:lacks=raw+lenient", "no provider is behind it" },
+	};
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(wrong); i++) {
+		ck_assert_ptr_null(find(wrong[i][0]));
+		ck_assert_msg(strstr(why, wrong[i][1]), "%s: %s", wrong[i][0], why);
+	}
+}
+END_TEST
+
+static TCase *tcase_custom(void)
+{
+	TCase *tc = tcase_create("custom");
+
+	tcase_add_test(tc, custom_profile_is_what_its_words_say);
+	tcase_add_test(tc, custom_profile_limits_endpoints);
+	tcase_add_test(tc, profile_is_read_from_a_file);
+	tcase_add_test(tc, file_that_is_wrong_is_refused_with_the_line);
+	tcase_add_test(tc, custom_profile_with_a_wrong_word_is_refused_with_it);
+	return tc;
+}
+
+UNIT_MAIN("custom", tcase_custom)

@@ -18,8 +18,10 @@ struct env;
 
 /*
  * A way to ask for memory registration: FI_MR_* bits in the hints, the API version,
- * what FI_MRFAB_MR_MODE says is required; NULL: it is not set. And capabilities beside FI_RMA.
+ * what FI_MRFAB_MR_MODE says is required, or behind MODE_PROFILE what FI_MRFAB_PROFILE says; NULL:
+ * neither is set. And capabilities beside FI_RMA.
  */
+#define MODE_PROFILE "profile:"
 struct mode {
 	const char *name;
 	uint32_t api;

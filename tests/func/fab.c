@@ -40,16 +40,29 @@ struct fi_info *hints_new(const struct mode *mode, const struct fab_opt *opt)
 	return h;
 }
 
+static void set_or_not(const char *variable, const char *value)
+{
+	if (value)
+		setenv(variable, value, 1);
+	else
+		unsetenv(variable);
+}
+
+static void require(const char *what)
+{
+	bool profile = what && !strncmp(what, MODE_PROFILE, strlen(MODE_PROFILE));
+
+	set_or_not("FI_MRFAB_MR_MODE", profile ? NULL : what);
+	set_or_not("FI_MRFAB_PROFILE", profile ? what + strlen(MODE_PROFILE) : NULL);
+}
+
 int fab_info(const struct mode *mode, const struct fab_opt *opt, struct fi_info **info)
 {
 	const char *node = opt->node[0] ? opt->node : getenv("MRFAB_FUNC_NODE");
 	struct fi_info *hints = hints_new(mode, opt);
 	int rc;
 
-	if (mode->required)
-		setenv("FI_MRFAB_MR_MODE", mode->required, 1);
-	else
-		unsetenv("FI_MRFAB_MR_MODE");
+	require(mode->required);
 	*info = NULL;
 	rc = fi_getinfo(mode->api, node, opt->service[0] ? opt->service : NULL,
 			node ? FI_SOURCE : 0, hints, info);

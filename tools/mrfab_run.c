@@ -14,7 +14,9 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+#include "base/log.h"
 #include "base/names.h"
+#include "contract/limits.h"
 #include "contract/mr_offer.h"
 #include "contract/profile.h"
 #include "run_watch.h"
@@ -64,9 +66,9 @@ static const char usage_text[] =
 	"                       then in force, such as RAW+ENDPOINT (FI_MRFAB_MR_MODE);\n"
 	"                       0: no modes, for example for a program that offers\n"
 	"                       FI_MR_LOCAL but passes no descriptors\n"
-	"      --profile=NAME   the provider whose contract for registrations is in force,\n"
-	"                       such as verbs, efa or cxi-client (FI_MRFAB_PROFILE); list:\n"
-	"                       print them all\n"
+	"      --profile=NAME   the provider whose contract is in force, such as verbs,\n"
+	"                       efa+lenient or file:PATH (FI_MRFAB_PROFILE); list: print\n"
+	"                       them all\n"
 	"      --strict=HOW     off: only warn about rules that other providers do not\n"
 	"                       enforce; on: enforce them; warn: also warn about what other\n"
 	"                       providers do not take; abort: end the program at a mistake\n"
@@ -126,18 +128,34 @@ static const char *checked_mode(const char *value)
 	exit(FAILED);
 }
 
+static const char *bits_text(const struct mrf_names *names, uint64_t bits, const char *none,
+			     char *buf, size_t len)
+{
+	return bits ? mrf_names_bits(names, bits, buf, len) : none;
+}
+
+/* Directions go with what they are directions of. */
+static uint64_t lacking(const struct mrf_promise *promise)
+{
+	return MRF_CAPS_ALL & ~(promise->caps | MRF_CAPS_RMA_WAYS | MRF_CAPS_MSG_WAYS);
+}
+
 static _Noreturn void list_profiles(void)
 {
 	const struct mrf_profile *profile;
-	char modes[160];
-	uint64_t bits;
+	char modes[160], lacks[256];
 	size_t i;
 
 	for (i = 0; (profile = mrf_profile_at(i)); i++) {
-		bits = profile->table & MRF_MR_REQUIRABLE;
-		printf("%-11s %s\n            %s\n", profile->name, profile->what,
-		       bits ? mrf_names_bits(&mrf_names_mr_mode, bits, modes, sizeof(modes))
-			    : "no modes");
+		printf("%-11s %s\n            %s\n            keys of %u bytes, %u segment%s, %u bytes "
+		       "injected; lacks %s\n",
+		       profile->name, profile->what,
+		       bits_text(&mrf_names_mr_mode, profile->table & MRF_MR_REQUIRABLE, "no modes",
+				 modes, sizeof(modes)),
+		       profile->key_size, profile->iov_limit, MRF_S(profile->iov_limit),
+		       profile->promise->inject,
+		       bits_text(&mrf_names_caps, lacking(profile->promise), "nothing", lacks,
+				 sizeof(lacks)));
 	}
 	exit(0);
 }

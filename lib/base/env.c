@@ -97,9 +97,9 @@ static const struct mrf_env_row rows[MRF_PARAM_COUNT] = {
 				"nothing is required)",
 				0, 0, 0 },
 	[MRF_PARAM_PROFILE] = { "FI_MRFAB_PROFILE", FI_PARAM_STRING,
-				"mrfab: The provider whose contract for registrations is in "
-				"force, such as verbs, efa or cxi-client; mrfab_run "
-				"--profile=list has all (default: none)",
+				"mrfab: The provider whose contract is in force, such as "
+				"verbs, efa or cxi-client; mrfab_run --profile=list has "
+				"all (default: none)",
 				0, 0, 0 },
 	[MRF_PARAM_MONITOR] = { "FI_MR_CACHE_MONITOR", FI_PARAM_STRING,
 				"How changes to memory that is not pinned for good are "

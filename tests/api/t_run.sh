@@ -51,6 +51,17 @@ gives() {
 
 wanted 0 0 --help
 grep -q '^Usage: mrfab_run' "$tmp/out" || fault "--help prints no usage"
+
+wanted 0 0 --profile=list
+[ "$(grep -c '^[a-z]' "$tmp/out")" = 24 ] || fault "--profile=list does not have 24 profiles"
+sed -n '/^tcp /,/^sockets /p' "$tmp/out" | grep -q '128 bytes injected; lacks FI_ATOMIC' ||
+	fault "--profile=list does not say what tcp lacks"
+refused 'there is no such profile' --profile=cxy env
+refused '"mr_cnt=0": it must be a number' --profile=custom:mr_cnt=0 env
+refused 'cannot be opened: No such file' --profile="file:$tmp/none" env
+gives FI_MRFAB_PROFILE=tcp+lenient --profile=tcp+lenient
+echo 'key_size=4' >"$tmp/nic"
+gives "FI_MRFAB_PROFILE=file:$tmp/nic" --profile="file:$tmp/nic"
 wanted 0 0 --version
 grep -q '^mrfab_run (libmrfab) [0-9]' "$tmp/out" || fault "--version prints no version"
 

@@ -317,9 +317,10 @@ int mrf_info_get(uint32_t version, const char *node, const char *service, uint64
 		ret = mrf_info_resolve(&query);
 	if (!ret)
 		ret = answer_query(&query, info);
-	if (ret)
-		return ret;
-	mrf_info_hints_tell(&query, *info);
-	mrf_info_mode_tell(&query, *info);
-	return 0;
+	if (!ret) {
+		mrf_info_hints_tell(&query, *info);
+		mrf_info_mode_tell(&query, *info);
+	}
+	mrf_info_mode_fini(&query);
+	return ret;
 }

@@ -126,7 +126,7 @@ uint64_t mrf_info_number(const void *at, size_t size)
 
 static uint64_t offer_of(const struct row *row, const struct mrf_info_query *query)
 {
-	return mrf_info_number((const char *)&query->has + row->offer, row->size);
+	return mrf_info_number((const char *)query->has + row->offer, row->size);
 }
 
 static bool row_fits(const struct row *row, uint64_t offered, uint64_t asked)

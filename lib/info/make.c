@@ -93,7 +93,7 @@ static void make_rx(struct fi_rx_attr *rx, uint64_t caps, const struct fi_rx_att
 static void make_domain(struct fi_domain_attr *domain, const struct mrf_info_query *query,
 			const struct fi_domain_attr *hint)
 {
-	*domain = query->has.domain;
+	*domain = query->has->domain;
 	domain->threading = FI_THREAD_SAFE;
 	domain->control_progress = domain->data_progress = FI_PROGRESS_AUTO;
 	domain->av_type = FI_AV_UNSPEC;
@@ -195,12 +195,12 @@ static void make_attrs(struct fi_info *info, const struct mrf_info_query *query)
 	const struct fi_info *hints = query->hints;
 
 	info->caps = mrf_info_mode_caps(query);
-	make_tx(info->tx_attr, info->caps, &query->has.tx, hints ? hints->tx_attr : NULL);
-	make_rx(info->rx_attr, info->caps, &query->has.rx, hints ? hints->rx_attr : NULL);
+	make_tx(info->tx_attr, info->caps, &query->has->tx, hints ? hints->tx_attr : NULL);
+	make_rx(info->rx_attr, info->caps, &query->has->rx, hints ? hints->rx_attr : NULL);
 	if (mrf_info_mode_withheld(query))
 		info->rx_attr->caps &= FI_HMEM | MRF_CAPS_MSG_WHATS | FI_RECV | FI_MULTI_RECV |
 				       MRF_CAPS_RX_LABELS; /* whatever was asked of it */
-	*info->ep_attr = query->has.ep;
+	*info->ep_attr = query->has->ep;
 	info->ep_attr->auth_key_size = 0;
 	if (hints && hints->ep_attr && hints->ep_attr->mem_tag_format)
 		info->ep_attr->mem_tag_format = hints->ep_attr->mem_tag_format;

@@ -2,6 +2,7 @@
 #include "info/query.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -85,8 +86,16 @@ static int set_profile(struct mrf_info_query *query, const char *name)
 	query->variable = "FI_MRFAB_PROFILE";
 	query->required = name;
 	query->offer = mrf_profile_offer(query->profile);
-	take_profile_attrs(&query->has.domain, query->profile);
-	take_promise(&query->has, query->profile->promise);
+	/* Not in the query, which is on stacks of 16 KiB. */
+	query->own = malloc(sizeof(*query->own));
+	if (!query->own)
+		return mrf_refuse(FI_ENOMEM, FI_LOG_FABRIC, 1060,
+				  "there is no memory for what FI_MRFAB_PROFILE=%.64s offers",
+				  name);
+	*query->own = mrf_info_offer;
+	take_profile_attrs(&query->own->domain, query->profile);
+	take_promise(query->own, query->profile->promise);
+	query->has = query->own;
 	return 0;
 }
 
@@ -117,11 +126,17 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 
 	set_ask(query);
 	query->offer = mrf_mr_offer_default;
-	query->has = mrf_info_offer;
+	query->has = &mrf_info_offer;
 	ret = profile ? set_profile(query, profile) : set_modes(query);
 	if (!ret && query->mr.caps & FI_HMEM)
 		mrf_mr_offer_need_hmem(&query->offer);
 	return ret;
+}
+
+void mrf_info_mode_fini(struct mrf_info_query *query)
+{
+	free(query->own);
+	query->own = NULL;
 }
 
 /* --- check ---------------------------------------------------------------------- */
@@ -251,12 +266,12 @@ uint64_t mrf_info_with_directions(uint64_t caps, uint64_t offered)
 static uint64_t caps_granted(const struct mrf_info_query *query)
 {
 	uint64_t asked = query->hints ? query->hints->caps : 0;
-	uint64_t offered = MRF_CAPS_PRIMARY & query->has.caps;
+	uint64_t offered = MRF_CAPS_PRIMARY & query->has->caps;
 	uint64_t primary = asked ? mrf_info_asked_caps(asked) & MRF_CAPS_PRIMARY : offered;
 	uint64_t secondary = asked & MRF_CAPS_SECONDARY;
 
 	return mrf_info_with_directions(primary, offered) |
-	       (secondary ? secondary : MRF_CAPS_SECONDARY & query->has.caps) |
+	       (secondary ? secondary : MRF_CAPS_SECONDARY & query->has->caps) |
 	       (asked & MRF_CAPS_EXTRA);
 }
 

@@ -38,7 +38,9 @@ struct mrf_info_query {
 	/* FI_MRFAB_MR_MODE or FI_MRFAB_PROFILE, and its value, owned by the environment; or NULL */
 	const char *variable, *required;
 	const struct mrf_profile *profile; /* or NULL */
-	struct mrf_info_offer has;	   /* mrf_info_offer, within the profile's limits */
+	/* mrf_info_offer; or own, which is within the profile's limits. */
+	const struct mrf_info_offer *has;
+	struct mrf_info_offer *own; /* NULL without a profile; freed by mrf_info_mode_fini */
 	struct mrf_info_addrs src;
 	struct mrf_info_addrs dest;
 };
@@ -77,6 +79,8 @@ bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_pat
  * (logged): FI_MRFAB_MR_MODE or FI_MRFAB_PROFILE makes no sense.
  */
 int mrf_info_mode_set(struct mrf_info_query *query);
+/* Also after mrf_info_mode_set has failed. */
+void mrf_info_mode_fini(struct mrf_info_query *query);
 /* Is the mr_mode in the hints sufficient? 0, or -FI_ENODATA and a logged line. */
 int mrf_info_mode_check(const struct mrf_info_query *query);
 /* Says what of the registration modes in an answer the application may not expect. */

@@ -11,7 +11,8 @@
 #include <unistd.h>
 #include "victims.h"
 
-#define SPARE_PINS 4 /* pins that were made on demand are kept: their number may vary */
+#define SPARE_PINS 4   /* pins that were made on demand are kept: their number may vary */
+#define SPARE_QUEUES 1 /* likewise a completion queue for peers to come (loop/agent_cq.h) */
 
 static struct victims *sh;
 static size_t shared_size;
@@ -175,12 +176,13 @@ static struct moment choose(const struct plan *plan, unsigned number, uint64_t *
 }
 
 struct objects {
-	int mrs, others;
+	int mrs, cqs, others;
 };
 
 static struct objects count(uint64_t pid)
 {
-	struct objects o = { kernel_objects(pid, "mr"), kernel_objects(pid, "qp cq pd cm_id") };
+	struct objects o = { kernel_objects(pid, "mr"), kernel_objects(pid, "cq"),
+			     kernel_objects(pid, "qp pd cm_id") };
 
 	return o;
 }
@@ -190,11 +192,12 @@ static void leaves_nothing(uint64_t pid, struct objects before)
 	long end = now_ms() + IN_TIME;
 	struct objects now = count(pid);
 
-	while (now.mrs > before.mrs + SPARE_PINS || now.others > before.others) {
+	while (now.mrs > before.mrs + SPARE_PINS || now.cqs > before.cqs + SPARE_QUEUES ||
+	       now.others > before.others) {
 		must(now_ms() < end,
-		     "the survivor had %d regions and %d other kernel objects, and has "
-		     "%d and %d",
-		     before.mrs, before.others, now.mrs, now.others);
+		     "the survivor had %d regions, %d completion queues and %d other kernel "
+		     "objects, and has %d, %d and %d",
+		     before.mrs, before.cqs, before.others, now.mrs, now.cqs, now.others);
 		nap(100);
 		now = count(pid);
 	}
@@ -233,7 +236,7 @@ void victims_run(struct env *e, const struct plan *plan)
 {
 	uint64_t seed = seed_of_run();
 	uint64_t state = seed * 1000 + plan->part;
-	struct objects before = { -1, -1 };
+	struct objects before = { -1, -1, -1 };
 	pid_t pid = survivor_start(e, plan);
 
 	for (unsigned i = 0; i <= plan->moments; i++) {

@@ -52,7 +52,7 @@ static const struct mrf_profile profiles[] = {
 	  LAX(LAX_LIKE_TCP) },
 	{ "verbs-rxm", "verbs;ofi_rxm, the same for FI_EP_RDM", VAK | FI_MR_LOCAL | FI_MR_BASIC,
 	  EVERY_KEY, 0, 4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_rxm,
-	  LAX(LAX_LIKE_TCP) },
+	  HABITS(MRF_HABIT_LOCAL_IF_OFFERED), LAX(LAX_LIKE_TCP) },
 	{ "efa", "efa, adapters of Amazon's cloud", VAK | FI_MR_BASIC, EVERY_KEY, MRF_LIMIT_MR_CNT,
 	  4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_efa, LAX(MRF_LAX_OFFSET) },
 	{ "efa-direct", "the same, on the efa-direct fabric", VAK | FI_MR_LOCAL | FI_MR_BASIC,
@@ -170,9 +170,13 @@ const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t l
 	return NULL;
 }
 
-struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile)
+struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile, bool local)
 {
-	return (struct mrf_mr_offer){ .exact = true, .table = profile->table };
+	struct mrf_mr_offer offer = { .exact = true, .table = profile->table };
+
+	if (profile->habits & MRF_HABIT_LOCAL_IF_OFFERED && !local)
+		offer.table &= ~(uint64_t)FI_MR_LOCAL;
+	return offer;
 }
 
 const char *mrf_profile_call_name(enum mrf_profile_call call)

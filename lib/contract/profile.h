@@ -48,6 +48,8 @@ enum mrf_profile_habit {
 	MRF_HABIT_KEY_AT_ONCE = 1 << 3,
 	/* A registration needs a right and an address. */
 	MRF_HABIT_RIGHT_NEEDED = 1 << 4,
+	/* It does without FI_MR_LOCAL if that is not offered. */
+	MRF_HABIT_LOCAL_IF_OFFERED = 1 << 5,
 };
 
 /*
@@ -88,8 +90,11 @@ const struct mrf_profile *mrf_profile_at(size_t i);
 const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t len);
 /* Is what the profile with this name leaves unchecked to be accepted? */
 bool mrf_profile_lenient(const char *name);
-/* What it requires of applications, and keeps in force. */
-struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile);
+/*
+ * What it requires of applications, and keeps in force. local: the application registers its local
+ * buffers (mrf_mr_mode_is_local), or has no hints.
+ */
+struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile, bool local);
 /* The name of a call, as an application calls it. */
 const char *mrf_profile_call_name(enum mrf_profile_call call);
 

@@ -85,7 +85,8 @@ static int set_profile(struct mrf_info_query *query, const char *name)
 				  name, why);
 	query->variable = "FI_MRFAB_PROFILE";
 	query->required = name;
-	query->offer = mrf_profile_offer(query->profile);
+	query->offer = mrf_profile_offer(query->profile,
+					 !query->hints || mrf_mr_mode_is_local(&query->mr));
 	/* Not in the query, which is on stacks of 16 KiB. */
 	query->own = malloc(sizeof(*query->own));
 	if (!query->own)

@@ -111,7 +111,7 @@ START_TEST(mr_remedy_of_every_refusal_would_be_accepted)
 		ck_every_way(&offer);
 	}
 	for (i = 0; mrf_profile_at(i); i++) {
-		offer = mrf_profile_offer(mrf_profile_at(i));
+		offer = mrf_profile_offer(mrf_profile_at(i), true);
 		ck_every_way(&offer);
 	}
 	ck_assert_uint_gt(refused, 50000);

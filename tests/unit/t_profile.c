@@ -201,6 +201,25 @@ START_TEST(program_that_offers_less_is_told_what_is_missing)
 }
 END_TEST
 
+/* ofi_rxm copies or registers the local buffers of programs that do not. */
+START_TEST(local_registration_is_only_required_where_it_is_offered)
+{
+	const int rest = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+	ck_assert_int_eq(setenv(VAR, "verbs-rxm", 1), 0);
+	ck_assert_int_eq(get(rest), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, rest);
+	ck_assert_int_eq(get(rest | FI_MR_LOCAL), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, rest | FI_MR_LOCAL);
+	ck_assert_int_eq(get(FI_MR_BASIC), 0);
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_BASIC);
+	ck_assert_uint_eq(info->mode & FI_LOCAL_MR, 0);
+	ck_assert_int_eq(get(FI_MR_VIRT_ADDR), -FI_ENODATA);
+	ck_assert_int_eq(setenv(VAR, "verbs", 1), 0);
+	ck_assert_int_eq(get(rest), -FI_ENODATA);
+}
+END_TEST
+
 START_TEST(unknown_profiles_and_two_contracts_are_refused)
 {
 	ck_assert_int_eq(setenv(VAR, "cxy", 1), 0);
@@ -376,6 +395,7 @@ static TCase *tcase_profile(void)
 	tcase_add_test(tc, custom_profile_is_in_force);
 	tcase_add_loop_test(tc, profile_is_what_getinfo_says, 0, PROFILES);
 	tcase_add_test(tc, program_that_offers_less_is_told_what_is_missing);
+	tcase_add_test(tc, local_registration_is_only_required_where_it_is_offered);
 	tcase_add_test(tc, unknown_profiles_and_two_contracts_are_refused);
 	tcase_add_loop_test(tc, profile_limits_the_segments_of_a_region, 0, PROFILES);
 	tcase_add_loop_test(tc, profile_limits_the_keys_of_the_application, 0, PROFILES);

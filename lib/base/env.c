@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/compiler.h"
 #include "base/env.h"
+#include "base/names.h"
 #include <rdma/fi_errno.h>
 #include <ctype.h>
 #include <errno.h>
@@ -333,7 +334,7 @@ bool mrf_env_listed(const char *list, const char *name)
 	for (list += negated; *list && !found; list += len) {
 		list += strspn(list, ",");
 		len = strcspn(list, ",");
-		found = len == strlen(name) && !strncasecmp(list, name, len);
+		found = mrf_names_is(list, len, name);
 	}
 	return found != negated;
 }

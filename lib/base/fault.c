@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/names.h"
 #include "base/random.h"
 
 static const char *const call_names[MRF_FAULT_CALLS] = {
@@ -105,7 +106,7 @@ static bool read_call(const char *text, size_t len, enum mrf_fault_call *call)
 	int i;
 
 	for (i = 0; i < MRF_FAULT_CALLS; i++) {
-		if (strlen(call_names[i]) == len && !strncasecmp(call_names[i], text, len)) {
+		if (mrf_names_is(text, len, call_names[i])) {
 			*call = (enum mrf_fault_call)i;
 			return true;
 		}

@@ -227,3 +227,8 @@ char *mrf_names_bits(const struct mrf_names *names, uint64_t value, char *buf, s
 	}
 	return buf;
 }
+
+bool mrf_names_is(const char *text, size_t len, const char *name)
+{
+	return strlen(name) == len && !strncasecmp(text, name, len);
+}

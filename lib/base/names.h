@@ -60,5 +60,7 @@ const char *mrf_names_enum(const struct mrf_names *names, uint64_t value);
  * hex; always terminated, cut to len (> 0). Returns buf.
  */
 char *mrf_names_bits(const struct mrf_names *names, uint64_t value, char *buf, size_t len);
+/* Is this text, of len bytes, the name, in any case? */
+bool mrf_names_is(const char *text, size_t len, const char *name);
 
 #endif

@@ -50,18 +50,13 @@ static void lack(struct mrf_profile *profile, size_t which)
 		profile->error[MRF_PROFILE_MAP_RAW] = FI_ENOSYS;
 }
 
-static bool word_is(const char *name, const char *text, size_t len)
-{
-	return strlen(name) == len && !strncasecmp(name, text, len);
-}
-
 static bool lack_call(struct mrf_profile *profile, const char *text, size_t len)
 {
 	static const char *const names[] = { "raw", "cntr", "ep", "enable", "refresh", "queue" };
 	size_t i;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(names); i++) {
-		if (!word_is(names[i], text, len))
+		if (!mrf_names_is(text, len, names[i]))
 			continue;
 		lack(profile, i);
 		return true;
@@ -87,7 +82,8 @@ static bool lack_cap(struct mrf_promise *promise, const char *text, size_t len)
 
 	for (i = 0; i < mrf_names_caps.count; i++) {
 		if (!(row[i].value & MRF_CAPS_ALL & ~(MRF_CAPS_RMA_WAYS | MRF_CAPS_MSG_WAYS)) ||
-		    !(word_is(row[i].name, text, len) || word_is(row[i].name + 3, text, len)))
+		    !(mrf_names_is(text, len, row[i].name) ||
+		      mrf_names_is(text, len, row[i].name + 3)))
 			continue;
 		drop_caps(&promise->caps, row[i].value);
 		return true;
@@ -155,22 +151,20 @@ static void set_limit(struct custom *custom, enum limit limit, uint64_t n)
 	}
 }
 
-/* A word with a number; what is wrong with it, or NULL. */
-static const char *read_limit(const char *word, const char *value, struct custom *custom)
+/* A word with a number; buf, with what is wrong with it, or NULL. */
+static const char *read_limit(const char *word, const char *value, struct custom *custom, char *buf,
+			      size_t len)
 {
 	static const struct {
 		const char *name;
 		uint64_t min, max;
-		const char *wrong;
 	} rows[LIMITS] = {
-		[KEY_SIZE] = { "key_size=", 1, 8, "a key has 1 to 8 bytes" },
-		[MAX_KEY] = { "max_key=", 1, UINT64_MAX - 1, "it must be a number" },
-		[IOV_LIMIT] = { "iov_limit=", 1, MRF_LIMIT_MR_IOV,
-				"a region has 1 to 16 segments" },
-		[MR_CNT] = { "mr_cnt=", 1, UINT32_MAX, "it must be a number" },
-		[INJECT_SIZE] = { "inject_size=", 0, MRF_LIMIT_INJECT, "it is at most 256" },
-		[MAX_MSG_SIZE] = { "max_msg_size=", 1, MRF_LIMIT_MSG_SIZE,
-				   "it is at most 1073741824" },
+		[KEY_SIZE] = { "key_size=", 1, 8 },
+		[MAX_KEY] = { "max_key=", 1, UINT64_MAX - 1 },
+		[IOV_LIMIT] = { "iov_limit=", 1, MRF_LIMIT_MR_IOV },
+		[MR_CNT] = { "mr_cnt=", 1, UINT32_MAX },
+		[INJECT_SIZE] = { "inject_size=", 0, MRF_LIMIT_INJECT },
+		[MAX_MSG_SIZE] = { "max_msg_size=", 1, MRF_LIMIT_MSG_SIZE },
 	};
 	uint64_t n = 0;
 	int i;
@@ -178,10 +172,12 @@ static const char *read_limit(const char *word, const char *value, struct custom
 	for (i = 0; i < LIMITS; i++) {
 		if (strncasecmp(word, rows[i].name, strlen(rows[i].name)) != 0)
 			continue;
-		if (!read_value(value, rows[i].min, rows[i].max, &n))
-			return rows[i].wrong;
-		set_limit(custom, (enum limit)i, n);
-		return NULL;
+		if (read_value(value, rows[i].min, rows[i].max, &n)) {
+			set_limit(custom, (enum limit)i, n);
+			return NULL;
+		}
+		snprintf(buf, len, "it must be a number from %lu to %lu", rows[i].min, rows[i].max);
+		return buf;
 	}
 	return "it must be mr_mode=, key_size=, max_key=, iov_limit=, mr_cnt=, inject_size=, "
 	       "max_msg_size= or lacks=";
@@ -190,6 +186,7 @@ static const char *read_limit(const char *word, const char *value, struct custom
 static bool read_word(const char *word, struct custom *custom, char *why, size_t len)
 {
 	const char *value = strchr(word, '='), *wrong;
+	char buf[96];
 
 	if (value && !strncasecmp(word, "mr_mode=", 8))
 		return read_modes(value + 1, &custom->profile, why, len);
@@ -199,7 +196,7 @@ static bool read_word(const char *word, struct custom *custom, char *why, size_t
 				: "it must be raw, cntr, ep, enable, refresh, queue, or a "
 				  "capability, joined by +";
 	else
-		wrong = read_limit(word, value ? value + 1 : "", custom);
+		wrong = read_limit(word, value ? value + 1 : "", custom, buf, sizeof(buf));
 	if (wrong)
 		snprintf(why, len, "\"%s\": %s", word, wrong);
 	return !wrong;

@@ -71,7 +71,7 @@ static bool is_name(const struct parse *p, const char *name)
 		len -= PREFIX_LEN;
 	}
 	name += PREFIX_LEN;
-	return strlen(name) == len && !strncasecmp(word, name, len);
+	return mrf_names_is(word, len, name);
 }
 
 static bool parse_name(const struct parse *p, uint64_t *value)

@@ -7,6 +7,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "base/names.h"
 #include "contract/custom.h"
 #include "contract/limits.h"
 #include "contract/promises.h"
@@ -162,7 +163,7 @@ const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t l
 	    !strncasecmp(name, IN_FILE, strlen(IN_FILE)))
 		return find_custom_profile(name, why, len);
 	for (i = 0; i < MRF_ARRAY_SIZE(profiles); i++) {
-		if (strlen(profiles[i].name) == bare && !strncasecmp(profiles[i].name, name, bare))
+		if (mrf_names_is(name, bare, profiles[i].name))
 			return &profiles[i];
 	}
 	snprintf(why, len,

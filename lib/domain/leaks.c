@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 #include "base/env.h"
 #include "base/errtext.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "base/renew.h"
 #include "mr/still_open.h"
 #include "obj/obj.h"
@@ -34,11 +34,6 @@ static void forget_parents(void)
 	used = false;
 }
 
-static bool is_word(const char *text, size_t len, const char *word)
-{
-	return strlen(word) == len && !strncasecmp(text, word, len);
-}
-
 /* *file: where the report goes, owned by the environment; NULL: to the log alone. */
 static enum how read_how(const char **file)
 {
@@ -49,9 +44,9 @@ static enum how read_how(const char **file)
 	*file = len && how[len] && how[len + 1] ? how + len + 1 : NULL;
 	if (!len)
 		return SILENT;
-	if (is_word(how, len, "report"))
+	if (mrf_names_is(how, len, "report"))
 		return REPORT;
-	if (is_word(how, len, "fail"))
+	if (mrf_names_is(how, len, "fail"))
 		return FAIL;
 	if (!atomic_exchange(&said, true))
 		mrf_warn(

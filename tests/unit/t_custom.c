@@ -109,8 +109,8 @@ START_TEST(file_that_is_wrong_is_refused_with_the_line)
 
 	write_file(wrong, strlen(wrong));
 	ck_assert_ptr_null(find(in_file));
-	snprintf(expected, sizeof(expected), "%s, line 4: \"key_size=9\": a key has 1 to 8 bytes",
-		 path);
+	snprintf(expected, sizeof(expected),
+		 "%s, line 4: \"key_size=9\": it must be a number from 1 to 8", path);
 	ck_assert_str_eq(why, expected);
 	write_file("key_size=4\0", 11);
 	ck_assert_ptr_null(find(in_file));
@@ -125,13 +125,15 @@ START_TEST(custom_profile_with_a_wrong_word_is_refused_with_it)
 {
 	static const char *const wrong[][2] = {
 		{ "custom:mr_mode=NONSENSE", "NONSENSE" },
-		{ "custom:key_size=9", "\"key_size=9\": a key has 1 to 8 bytes" },
-		{ "custom:iov_limit=17", "\"iov_limit=17\": a region has" },
+		{ "custom:key_size=9", "\"key_size=9\": it must be a number from 1 to 8" },
+		{ "custom:iov_limit=17", "\"iov_limit=17\": it must be a number from 1 to 16" },
 		{ "custom:mr_cnt=-1", "\"mr_cnt=-1\": it must be a number" },
 		{ "custom:lacks=raw+all", "\"lacks=raw+all\": it must be raw, cntr" },
 		{ "custom:lacks=FI_READ", "\"lacks=FI_READ\": it must be raw, cntr" },
-		{ "custom:inject_size=257", "\"inject_size=257\": it is at most 256" },
-		{ "custom:max_msg_size=0", "\"max_msg_size=0\": it is at most 1073741824" },
+		{ "custom:inject_size=257",
+		  "\"inject_size=257\": it must be a number from 0 to 256" },
+		{ "custom:max_msg_size=0",
+		  "\"max_msg_size=0\": it must be a number from 1 to 1073741824" },
 		{ "custom:mr_cnt=1,keys=4", "\"keys=4\": it must be" },
 		{ "custom:key_size", "\"key_size\": it must be" },
 		{ "custom", "there is no such profile" },

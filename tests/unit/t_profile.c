@@ -186,7 +186,7 @@ START_TEST(custom_profile_is_in_force)
 	ck_assert_ptr_nonnull(strstr(text, "/nonexistent cannot be opened"));
 	ck_assert_int_eq(setenv(VAR, "custom:key_size=0", 1), 0);
 	ck_assert_int_eq(get(ALL), -FI_ENODATA);
-	ck_assert_ptr_nonnull(strstr(text, "\"key_size=0\": a key has 1 to 8 bytes"));
+	ck_assert_ptr_nonnull(strstr(text, "\"key_size=0\": it must be a number from 1 to 8"));
 }
 END_TEST
 

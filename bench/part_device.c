@@ -3,7 +3,7 @@
  * Transfers from and to memory of a device, which pass through memory of the host, against doing
  * one thing after the other: the runtime's copy of all of it, and the same transfer from or to
  * memory of the host. The runtime is a stand-in (tests/runtime). The device is this process's, and
- * the peer the one of LANE_NATIVE; or it is the target's.
+ * the peer the one of LANE_NATIVE; or it is the target's; or both have one.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -32,7 +32,8 @@ static struct device {
 /* Whose device takes part in what is measured. */
 struct side {
 	struct lanes *lanes;
-	int far; /* the target's */
+	const char *whose;
+	int far; /* the target's does */
 	struct lane lane[WAYS];
 };
 
@@ -43,17 +44,17 @@ static int is_staged(int way)
 
 /* --- both processes ---------------------------------------------------------------- */
 
-static struct fid_mr *register_memory(void)
+static struct fid_mr *register_memory(struct fab *fab)
 {
 	const struct iovec iov = { d.memory, BENCH_MAX_LEN };
 	struct fi_mr_attr attr = { .mr_iov = &iov,
 				   .iov_count = 1,
 				   .access = RIGHTS,
-				   .requested_key = d.host.next_key++,
+				   .requested_key = fab->next_key++,
 				   .iface = d.rig->iface };
 	struct fid_mr *mr;
 
-	bench_must("fi_mr_regattr", fi_mr_regattr(d.host.domain, &attr, 0, &mr));
+	bench_must("fi_mr_regattr", fi_mr_regattr(fab->domain, &attr, 0, &mr));
 	return mr;
 }
 
@@ -68,7 +69,7 @@ static void make_memory(void)
 static void add_memory(void)
 {
 	d.staged = d.host;
-	d.staged.mr = register_memory();
+	d.staged.mr = register_memory(&d.host);
 }
 
 /* What a copy takes beside what the processor does. */
@@ -137,21 +138,36 @@ static void open_near(struct side *side)
 	}
 }
 
+/* This process's endpoint for the target's device, and for its memory as well as host memory here. */
+static struct fab from_far, from_both;
+static struct work_access far_host;
+static struct work_remote far_staged;
+
 static void open_far(struct side *side)
 {
 	struct lanes *lanes = side->lanes;
-	static struct fab fab;
-	struct work_access host;
-	struct work_remote staged;
 
 	lanes_tell(lanes, "y", 1);
-	bench_must("fab_open", fab_open(&fab, &fab_ours, FAB_NATIVE, 0, lanes->buf, BENCH_MAX_LEN));
-	lanes_connect_fab(lanes, &fab, &host);
-	lanes_hear(lanes, &staged, sizeof(staged));
+	bench_must("fab_open",
+		   fab_open(&from_far, &fab_ours, MODE, FI_HMEM, lanes->buf, BENCH_MAX_LEN));
+	lanes_connect_fab(lanes, &from_far, &far_host);
+	lanes_hear(lanes, &far_staged, sizeof(far_staged));
 	for (int i = 0; i < WAYS; i++) {
-		side->lane[i].fab = &fab;
+		side->lane[i].fab = &from_far;
 		side->lane[i].access.buf = lanes->buf;
-		side->lane[i].access.remote = is_staged(i) ? staged : host.remote;
+		side->lane[i].access.remote = is_staged(i) ? far_staged : far_host.remote;
+	}
+}
+
+/* After open_far. */
+static void open_both(struct side *side)
+{
+	from_both = from_far;
+	from_both.mr = register_memory(&from_far);
+	for (int i = 0; i < WAYS; i++) {
+		side->lane[i].fab = is_staged(i) ? &from_both : &from_far;
+		side->lane[i].access.buf = is_staged(i) ? d.memory : side->lanes->buf;
+		side->lane[i].access.remote = is_staged(i) ? far_staged : far_host.remote;
 	}
 }
 
@@ -247,9 +263,8 @@ static void add_line(const struct side *side, const struct row *row, int write, 
 	double both = ns[COPY] + ns[HOST], limit = (write ? row->write : row->read)[by_device];
 	double longer = ns[COPY] > ns[HOST] ? ns[COPY] : ns[HOST];
 	const char *what = write ? "write" : "read", *who = by_device ? "device" : "processor";
-	const char *whose = side->far ? "the target" : "the initiator";
 
-	report_add("| %s | %s | %s | %u | %s |", what, whose, row->name, row->depth, who);
+	report_add("| %s | %s | %s | %u | %s |", what, side->whose, row->name, row->depth, who);
 	report_ratio(ns[COPY] / ns[HOST]);
 	report_ratio(ns[STAGED] / both);
 	report_ratio(ns[AGAIN] / both);
@@ -259,11 +274,11 @@ static void add_line(const struct side *side, const struct row *row, int write, 
 		report_target(limit, ns[STAGED] / longer,
 			      "%s of %s, %u in flight, the device is %s's, copied by the %s / the "
 			      "longer of copy and host %s",
-			      what, row->name, row->depth, whose, who, what);
+			      what, row->name, row->depth, side->whose, who, what);
 	else if (limit > 0)
 		report_target(limit, ns[STAGED] / both,
 			      "%s of %s, the device is %s's, copied by the %s / copy + host %s",
-			      what, row->name, whose, who, what);
+			      what, row->name, side->whose, who, what);
 }
 
 /* A device that is as fast as the transfer: then most can be saved. */
@@ -298,6 +313,12 @@ static const struct row far_rows[] = {
 	{ 0 },
 };
 
+static const struct row both_rows[] = {
+	{ BENCH_MAX_LEN, WORK_DEPTH, 32, "1 MiB", { 0, 1.6 }, { 0, 1.6 } },
+	{ 64 << 10, WORK_DEPTH, 64, "64 KiB", { 0, 1.6 }, { 0, 1.6 } },
+	{ 0 },
+};
+
 /*
  * The threads of the library run when they are woken, as they do where there are more processors.
  */
@@ -323,11 +344,12 @@ static void add_side(struct side *side, void (*open)(struct side *side), const s
 
 void part_device(struct lanes *lanes)
 {
-	static struct side near, far;
+	static struct side near = { .whose = "the initiator" },
+			   far = { .whose = "the target", .far = 1 },
+			   both = { .whose = "either side", .far = 1 };
 	uint32_t no_more = NO_MORE;
 
-	near = (struct side){ .lanes = lanes };
-	far = (struct side){ .lanes = lanes, .far = 1 };
+	near.lanes = far.lanes = both.lanes = lanes;
 	set_slack(1);
 	make_memory();
 	report_add("\n## Device memory\n\n"
@@ -335,17 +357,19 @@ void part_device(struct lanes *lanes)
 		   "copy, compared with\n"
 		   "*copy + host*: the runtime copies all of it, and the same transfer is made "
 		   "from or to registered\n"
-		   "host memory. The device is the initiator's or the target's; the memory on the "
-		   "other side is host\n"
-		   "memory. Either the processor makes the copies, or the device does, in which "
-		   "case the processor is\n"
-		   "free meanwhile; the device is as fast as the transfer.\n\n"
+		   "host memory. The device is the initiator's or the target's, and the memory on "
+		   "the other side is host\n"
+		   "memory; or each side has a device. Either the processor makes the copies, or "
+		   "the device does, in\n"
+		   "which case the processor is free meanwhile; the device is as fast as the "
+		   "transfer.\n\n"
 		   "| | device | length | in flight | copies | copy / host | staged / (copy + "
 		   "host) | "
 		   "staged again / (copy + host) | staged / the longer |\n"
 		   "| --- | --- | --- | ---: | --- | ---: | ---: | ---: | ---: |\n");
 	add_side(&near, open_near, near_rows);
 	add_side(&far, open_far, far_rows);
+	add_side(&both, open_both, both_rows);
 	lanes_tell(lanes, &no_more, sizeof(no_more));
 	set_slack(0);
 }

@@ -128,6 +128,7 @@ struct mrf_local_req {
 	bool inject;  /* copied before the call returns */
 	bool whole;   /* all bytes are needed at a time: more buffers than are held are copied */
 	bool late;    /* an earlier transfer may change them: wait until that is done */
+	bool behind;  /* others are under way: what takes a device long may be done in its turn */
 	bool apart;   /* a message for whose staged bytes its line has memory */
 };
 

@@ -224,7 +224,9 @@ static int take_staged(struct mrf_buf *buf, const struct mrf_local_req *req,
 	local->kind = MRF_LOCAL_STAGED;
 	local->copy = rest->memory;
 	local->rest = rest;
-	return req->late ? 0 : fill_first(buf, local);
+	if (req->late || (req->behind && !req->arrives && rest->ring))
+		return 0;
+	return fill_first(buf, local);
 }
 
 int mrf_stage_take(struct mrf_buf *buf, const struct mrf_local_req *req, struct mrf_local *local)

@@ -123,6 +123,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/atomic_swap.h \
 	lib/ep/tx/cause.c \
 	lib/ep/tx/cause.h \
+	lib/ep/tx/ahead.c \
+	lib/ep/tx/ahead.h \
 	lib/ep/tx/chores.c \
 	lib/ep/tx/chores.h \
 	lib/ep/tx/commit.c \

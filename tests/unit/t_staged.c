@@ -517,6 +517,203 @@ START_TEST(staged_transfers_keep_the_order_of_their_peer)
 }
 END_TEST
 
+/* --- writes behind others ---------------------------------------------------------------------- */
+
+/* A long write whose ring is full, with nothing acknowledged: what comes behind it waits. */
+static void write_and_stop(void)
+{
+	rig->put(dev, want, LEN);
+	memset(far, 0, LEN);
+	hold(0);
+	fake_hold(true);
+	ck_assert_int_eq(write_dev(0, LEN), 0);
+	want_soon(atomic_load(&copies) == 4);
+	want_soon(fake_queued() == 4);
+}
+
+static ssize_t write_chunks(size_t at, size_t count, uint64_t flags, void *context)
+{
+	const struct iovec iov = { dev + at * MRF_STAGE_CHUNK, count * MRF_STAGE_CHUNK };
+	const struct fi_rma_iov rma = { .addr = base + at * MRF_STAGE_CHUNK,
+					.len = count * MRF_STAGE_CHUNK,
+					.key = key };
+	const struct fi_msg_rma msg = { .msg_iov = &iov,
+					.desc = &desc,
+					.iov_count = 1,
+					.addr = p.to,
+					.rma_iov = &rma,
+					.rma_iov_count = 1,
+					.context = context };
+
+	return fi_writemsg(p.a.ep, &msg, flags | FI_COMPLETION);
+}
+
+static int second, third;
+
+/* What has to be copied is, and nothing more than that. */
+static void want_copies(unsigned n)
+{
+	want_soon(atomic_load(&copies) == n);
+	usleep(20000);
+	ck_assert_uint_eq(atomic_load(&copies), n);
+}
+
+START_TEST(staged_writes_are_copied_before_their_turn)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	write_and_stop();
+	ck_assert_int_eq(write_chunks(1, 2, 0, &second), 0);
+	want_copies(6);
+	ck_assert_int_eq(write_chunks(3, 1, 0, &third), 0);
+	want_copies(7);
+	/* Nothing of them was posted. */
+	ck_assert_uint_eq(fake_queued(), 4);
+	fake_hold(false);
+	want_ok(&p.a, &p);
+	want_ok(&p.a, &second);
+	want_ok(&p.a, &third);
+	ck_assert(!memcmp(far, want, LEN));
+	close_all();
+}
+END_TEST
+
+/* The call does not wait for the device, which is busy. */
+START_TEST(staged_writes_behind_others_are_not_copied_by_the_call)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	write_and_stop();
+	hold(1);
+	ck_assert_int_eq(write_chunks(1, 1, 0, &second), 0);
+	want_soon(is_inside());
+	let_go();
+	fake_hold(false);
+	want_ok(&p.a, &p);
+	want_ok(&p.a, &second);
+	close_all();
+}
+END_TEST
+
+/* What comes before it may change its bytes, if it is fenced; and nothing is copied behind it. */
+START_TEST(staged_writes_are_not_copied_before_a_fence)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	write_and_stop();
+	ck_assert_int_eq(write_chunks(1, 1, FI_FENCE, &second), 0);
+	ck_assert_int_eq(write_chunks(2, 1, 0, &third), 0);
+	want_copies(4);
+	fake_hold(false);
+	want_ok(&p.a, &p);
+	want_ok(&p.a, &second);
+	want_ok(&p.a, &third);
+	close_all();
+}
+END_TEST
+
+/* n operations end; returns how many of them fail, and puts the context of the last of these in *who. */
+static int want_ends(int n, void **who)
+{
+	int failed = 0;
+
+	while (n--) {
+		struct fi_cq_err_entry err = { 0 };
+
+		if (ends_well())
+			continue;
+		ck_assert_int_eq(fi_cq_readerr(p.a.cq, &err, 0), 1);
+		*who = err.op_context;
+		failed++;
+	}
+	return failed;
+}
+
+/* A copy that fails before its turn is tried again; one that fails then is told. */
+START_TEST(staged_writes_that_cannot_be_copied_are_told_in_their_turn)
+{
+	void *who = NULL;
+
+	open_all(_i / 2, FI_MR_ALLOCATED);
+	there_and_back(100);
+	write_and_stop();
+	control.fail_next(rig->get_call, 1, rig->lost);
+	ck_assert_int_eq(write_chunks(1, 1, 0, &second), 0);
+	ck_assert_int_eq(write_chunks(2, 1, 0, &third), 0);
+	want_copies(5);
+	/* Two chunks of the first are left. */
+	control.fail_next(rig->get_call, _i % 2 ? 3 : 0, rig->lost);
+	fake_hold(false);
+	ck_assert_int_eq(want_ends(3, &who), _i % 2);
+	ck_assert_ptr_eq(who, _i % 2 ? &second : NULL);
+	want_soon(is_idle());
+	close_all();
+}
+END_TEST
+
+START_TEST(staged_writes_are_not_canceled_while_they_are_copied)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	write_and_stop();
+	hold(1);
+	ck_assert_int_eq(write_chunks(1, 2, 0, &second), 0);
+	ck_assert_int_eq(write_chunks(3, 1, 0, &third), 0);
+	want_soon(is_inside());
+	ck_assert_int_eq(fi_cancel(&p.a.ep->fid, &second), -FI_ENOENT);
+	ck_assert_int_eq(fi_cancel(&p.a.ep->fid, &third), 0);
+	want_err(&p.a, &third, FI_ECANCELED, NULL);
+	let_go();
+	fake_hold(false);
+	want_ok(&p.a, &p);
+	want_ok(&p.a, &second);
+	want_soon(is_idle());
+	close_all();
+}
+END_TEST
+
+START_TEST(staged_writes_behind_others_survive_a_connection_that_breaks)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	rig->put(dev, want, LEN);
+	for (unsigned nth = 1; nth <= 5; nth++) {
+		memset(far, 0, LEN);
+		fake_break(nth, 1, MRF_WC_REFUSED, false);
+		ck_assert_int_eq(write_chunks(0, 2, 0, &p), 0);
+		ck_assert_int_eq(write_chunks(2, 1, 0, &second), 0);
+		ck_assert_int_eq(write_chunks(3, 2, 0, &third), 0);
+		want_ok(&p.a, &p);
+		want_ok(&p.a, &second);
+		want_ok(&p.a, &third);
+		ck_assert_msg(!memcmp(far, want, 5 * MRF_STAGE_CHUNK), "access %u", nth);
+	}
+	close_all();
+}
+END_TEST
+
+/* The peer goes while the second is copied: each of them fails once. */
+START_TEST(staged_writes_behind_others_fail_with_their_peer)
+{
+	void *who;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	write_and_stop();
+	hold(1);
+	ck_assert_int_eq(write_chunks(1, 2, 0, &second), 0);
+	want_soon(is_inside());
+	fake_hold(false);
+	must_close(&p.b.ep->fid);
+	p.b.ep = NULL;
+	usleep(50000);
+	let_go();
+	want_ends(2, &who);
+	want_soon(is_idle());
+	close_all();
+}
+END_TEST
+
 /* A fenced write sends what the read before it brings. */
 START_TEST(staged_bytes_are_fetched_when_the_turn_comes)
 {
@@ -670,6 +867,15 @@ static TCase *staged(void)
 	tcase_add_loop_test(tc, staged_transfer_ends_when_its_region_is_closed, 0, 2);
 	tcase_add_loop_test(tc, staged_transfers_are_let_go_when_the_endpoint_closes, 0, RIGS);
 	tcase_add_loop_test(tc, staged_transfers_keep_the_order_of_their_peer, 0, RIGS);
+	tcase_add_loop_test(tc, staged_writes_are_copied_before_their_turn, 0, RIGS);
+	tcase_add_loop_test(tc, staged_writes_behind_others_are_not_copied_by_the_call, 0, RIGS);
+	tcase_add_loop_test(tc, staged_writes_are_not_copied_before_a_fence, 0, RIGS);
+	tcase_add_loop_test(tc, staged_writes_that_cannot_be_copied_are_told_in_their_turn, 0,
+			    2 * RIGS);
+	tcase_add_loop_test(tc, staged_writes_are_not_canceled_while_they_are_copied, 0, RIGS);
+	tcase_add_loop_test(tc, staged_writes_behind_others_survive_a_connection_that_breaks, 0,
+			    RIGS);
+	tcase_add_loop_test(tc, staged_writes_behind_others_fail_with_their_peer, 0, RIGS);
 	tcase_add_loop_test(tc, staged_bytes_are_fetched_when_the_turn_comes, 0, RIGS);
 	tcase_add_loop_test(tc, staged_results_of_several_are_stored_by_another_thread, 0, RIGS);
 	tcase_add_loop_test(tc, staged_values_and_results, 0, MODES);

@@ -161,6 +161,8 @@ struct mrf_op {
 	bool ask_first;	     /* even a key that carries its rkey must be resolved */
 	bool resolved;	     /* all keys known good; holds until the next requeue */
 	uint8_t empty_known; /* a bit per rma entry: empty, and allowed by an answer */
+	bool behind;	     /* when it began, others were under way */
+	bool unfit;	     /* its bytes could not be copied before its turn came */
 	struct mrf_op_broken broken;
 	union {
 		uint64_t gen; /* of its peer, from mrf_entry_begin to mrf_entry_start */

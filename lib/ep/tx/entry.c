@@ -84,6 +84,8 @@ static int begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr, 
 		ret = has_place_locked(peer) ? take_op_locked(ep, op) : -FI_EAGAIN;
 	if (!ret)
 		(*op)->gen = peer->gen;
+	if (!ret)
+		(*op)->behind = ep->nops > 1;
 	*more = atomic_load(&ep->source.left);
 	mrf_chores_unlock(ep);
 	return ret;
@@ -169,7 +171,8 @@ int mrf_entry_fill(struct mrf_ep *ep, const struct mrf_req *req, struct mrf_op *
 						      .whole = req->type->kind == MRF_OP_SEND,
 						      .apart = req->type->parts,
 						      .inject = req->flags & FI_INJECT,
-						      .late = late },
+						      .late = late,
+						      .behind = op->behind },
 			     &op->local);
 	op->uses = !ret && mrf_uses_begin(&ep->buf, &op->local);
 	op->plain = !op->uses && ends_plainly(ep, op);

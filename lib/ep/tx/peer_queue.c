@@ -11,6 +11,7 @@
 #include "ep/msg/arrive.h"
 #include "ep/msg/reverse.h"
 #include "ep/tx/access_op.h"
+#include "ep/tx/ahead.h"
 #include "ep/tx/chores.h"
 #include "ep/tx/delivery.h"
 #include "ep/tx/fail.h"
@@ -55,13 +56,6 @@ void mrf_peer_no_ask_locked(struct mrf_peer *peer, int ret)
 
 static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why);
 
-/* Has a thread copy the next chunk, if there is one to be copied. */
-static void copy_next_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	if (!peer->chores.unprepared && mrf_stage_has_step(&op->local, op->acked))
-		mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
-}
-
 /*
  * There may be more to copy because of what has completed. The agent posts what that allows, for this
  * thread has a device to keep busy.
@@ -75,8 +69,7 @@ static void copy_more_locked(struct mrf_peer *peer, struct mrf_op *op)
 	peer->ep->posts_later = false;
 	op->chore = 0;
 	peer->chores.unprepared = NULL;
-	if (op->queued)
-		copy_next_locked(peer, op);
+	mrf_ahead_copy_locked(peer, op, prepared_locked);
 }
 
 /*
@@ -86,7 +79,9 @@ static void copy_more_locked(struct mrf_peer *peer, struct mrf_op *op)
 static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (why) {
+	if (why && mrf_ahead_tries_again_locked(peer, op)) {
+		/* Nothing is lost. */
+	} else if (why) {
 		mrf_settle_fail_locked(op, why);
 	} else {
 		if (op->queued && op->local.kind == MRF_LOCAL_STAGED)
@@ -103,7 +98,7 @@ static bool in_reach_staged_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
 	bool reaches = mrf_local_reaches(&op->local, op->pos);
 
-	copy_next_locked(peer, op);
+	mrf_ahead_copy_locked(peer, op, prepared_locked);
 	if (!reaches && !peer->chores.unprepared)
 		mrf_peer_wait_locked(peer);
 	return reaches;
@@ -119,10 +114,12 @@ static bool in_reach_locked(struct mrf_peer *peer, struct mrf_op *op)
 	if (mrf_local_reaches(&op->local, op->pos))
 		return true;
 	/* The bytes of requests that have gathered are still to be sent from there. */
-	if (!op->inflight && !op->awaiting)
-		mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
-	else
+	if (!op->inflight && !op->awaiting) {
+		if (!peer->chores.unprepared)
+			mrf_chores_prepare_locked(peer->ep, op, prepared_locked);
+	} else {
 		mrf_peer_wait_locked(peer);
+	}
 	return false;
 }
 
@@ -225,10 +222,9 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 	/*
 	 * A thread is working on the first operation, which must be neither posted nor refused
-	 * meanwhile, unless the thread is copying another chunk.
+	 * meanwhile, unless the thread is copying another chunk, of this operation or of one behind it.
 	 */
-	if (mrf_unlikely(peer->chores.unprepared != NULL) &&
-	    !(op == peer->chores.unprepared && peer->chores.ahead))
+	if (mrf_unlikely(peer->chores.unprepared != NULL) && !peer->chores.ahead)
 		return false;
 	if (mrf_unlikely(mrf_rpc_awaited_locked(peer->conn)))
 		mrf_access_joins_locked(peer, op);
@@ -256,18 +252,6 @@ static bool step_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return true;
 	}
 	return !post_op_locked(peer, op);
-}
-
-/* The first in the queue that is not wholly posted: those before it await replies. */
-static struct mrf_list *next_of_locked(struct mrf_peer *peer)
-{
-	mrf_list_each (node, &peer->queue) {
-		const struct mrf_op *op = mrf_list_entry(node, struct mrf_op, node);
-
-		if (!mrf_rpc_waits(op) || !mrf_account_posted(op))
-			return node;
-	}
-	return NULL;
 }
 
 /* Questions for operations that are not yet first, so that answers come together. */
@@ -308,7 +292,7 @@ static void advance_one_locked(struct mrf_peer *peer)
 	do {
 		do {
 			while (mrf_likely(peer->state == MRF_PEER_READY) &&
-			       (node = next_of_locked(peer)) &&
+			       (node = mrf_ahead_next_locked(peer)) &&
 			       step_locked(peer, mrf_list_entry(node, struct mrf_op, node)))
 				;
 		} while (mrf_unlikely(mrf_rpc_awaited_locked(peer->conn)) &&

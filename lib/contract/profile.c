@@ -79,6 +79,8 @@ static const struct mrf_profile profiles[] = {
 	{ "tcp", "tcp", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL,
 	  CALLS(NO, NO, NO, NO, NO, NO, FI_EBADFLAGS), .promise = &mrf_promise_tcp,
 	  LAX(LAX_LIKE_TCP) },
+	{ "tcp-rxm", "tcp;ofi_rxm, the same for FI_EP_RDM", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL,
+	  NONE_OF_THEM, .promise = &mrf_promise_tcp_rxm, LAX(LAX_LIKE_TCP) },
 	{ "sockets", "sockets", LEGACY, EVERY_KEY, 65535, 8, 8, FI_EINVAL,
 	  CALLS(NO, NO, 0, FI_EINVAL, NO, NO, 0), .promise = &mrf_promise_sockets,
 	  BIND(FI_EINVAL, 0), HABITS(MRF_HABIT_REGION_FIRST), LAX(LAX_LIKE_TCP) },

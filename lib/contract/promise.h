@@ -19,15 +19,18 @@ struct mrf_promise_atomics {
 };
 
 struct mrf_promise {
-	uint64_t caps;	   /* of MRF_CAPS_ALL */
-	uint64_t order;	   /* msg_order, of either side */
-	size_t msg_size;   /* max_msg_size */
-	size_t order_size; /* max_order_raw_size and _waw_size, where there is such an order */
-	unsigned inject;   /* inject_size */
-	unsigned tx_iov;   /* local buffers that are sent */
-	unsigned rx_iov;   /* ... and those that are received into */
-	unsigned rma_iov;  /* remote buffers */
-	unsigned cq_data;  /* cq_data_size; 0: no immediate data */
+	uint64_t caps;	/* of MRF_CAPS_ALL */
+	uint64_t order; /* msg_order, of either side */
+	/* ... if FI_ATOMIC is asked for, which is not offered otherwise; 0: the same, in any case */
+	uint64_t order_atomic;
+	size_t msg_size;      /* max_msg_size */
+	size_t order_size;    /* max_order_raw_size and _waw_size, where there is such an order */
+	unsigned inject;      /* inject_size */
+	unsigned inject_most; /* ... if more is asked for; 0: there is not more */
+	unsigned tx_iov;      /* local buffers that are sent */
+	unsigned rx_iov;      /* ... and those that are received into */
+	unsigned rma_iov;     /* remote buffers */
+	unsigned cq_data;     /* cq_data_size; 0: no immediate data */
 	const struct mrf_promise_atomics *atomics; /* NULL: all of the library's */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tcp, sockets, rxd, shm and mrail were measured with libfabric 1.17; the others are in the source of its
- * release 2.1. Numbers that a device decides are those of common devices.
+ * tcp, ofi_rxm, sockets, rxd, shm and mrail were measured with libfabric 1.17; the others are in the source
+ * of its release 2.1. Numbers that a device decides are those of common devices.
  */
 #include "contract/promises.h"
 
@@ -73,6 +73,28 @@ static const struct mrf_promise_atomics of_cxi = {
 				 [FI_MSWAP] = INTEGERS } },
 };
 
+/* Of elements that have at most 8 bytes. */
+#define SHORT_ONES (TYPE(FI_FLOAT_COMPLEX) | REALS)
+#define OF_RXM                                                                                    \
+	[FI_MIN] = REALS, [FI_MAX] = REALS, [FI_SUM] = SHORT_ONES, [FI_PROD] = SHORT_ONES,        \
+	[FI_LOR] = SHORT_ONES, [FI_LAND] = SHORT_ONES, [FI_BOR] = INTEGERS, [FI_BAND] = INTEGERS, \
+	[FI_LXOR] = SHORT_ONES, [FI_BXOR] = INTEGERS, [FI_ATOMIC_WRITE] = SHORT_ONES
+
+static const struct mrf_promise_atomics of_rxm = {
+	.elements = SIZE_MAX,
+	.op_error = FI_EOPNOTSUPP,
+	.type_error = FI_EOPNOTSUPP,
+	.types = { [BASE] = { OF_RXM },
+		   [FETCH] = { OF_RXM, [FI_ATOMIC_READ] = SHORT_ONES },
+		   [COMPARE] = { [FI_CSWAP] = SHORT_ONES,
+				 [FI_CSWAP_NE] = SHORT_ONES,
+				 [FI_CSWAP_LE] = REALS,
+				 [FI_CSWAP_LT] = REALS,
+				 [FI_CSWAP_GE] = REALS,
+				 [FI_CSWAP_GT] = REALS,
+				 [FI_MSWAP] = INTEGERS } },
+};
+
 const struct mrf_promise mrf_promise_verbs = {
 	.caps = MESSAGES | ACCESSES | FI_ATOMIC | FI_HMEM | NEAR_AND_FAR,
 	.order = ORDER_CONNECTION,
@@ -83,13 +105,28 @@ const struct mrf_promise mrf_promise_verbs = {
 	.atomics = &of_verbs,
 };
 
+/* ofi_rxm sends atomic operations as messages, which keep to no order with reads and writes. */
+#define RXM                                                                                      \
+	.order = ORDER_CONNECTION, .order_size = MRF_LIMIT_ORDER_SIZE,                           \
+	.order_atomic =                                                                          \
+		ORDER_CONNECTION & ~(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_SAW), \
+	.atomics = &of_rxm
+
 const struct mrf_promise mrf_promise_rxm = {
 	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
-	.order = ORDER_CONNECTION,
-	.order_size = MRF_LIMIT_ORDER_SIZE,
 	.inject = MRF_LIMIT_INJECT,
+	RXM,
 	SIZES,
 	IOV(4, 4, 1),
+};
+
+const struct mrf_promise mrf_promise_tcp_rxm = {
+	.caps = EVERYTHING | NEAR_AND_FAR,
+	.inject = 64,
+	.inject_most = MRF_LIMIT_INJECT,
+	RXM,
+	SIZES,
+	IOV(4, 4, 4),
 };
 
 /* Orders of accesses are those of atomic operations alone. */

@@ -205,7 +205,7 @@ static int check_size(const struct mrf_ep *ep, const struct mrf_atomic_req *req,
 {
 	size_t size = mrf_atomic_size(req->datatype);
 	size_t most = most_elements(ep, req->datatype);
-	unsigned inject = ep->domain->promise->inject;
+	unsigned inject = ep->inject;
 
 	if (!count)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, 4252, "%s: there are no elements",

@@ -41,7 +41,7 @@ static inline int mrf_check_iov(const char *call, const struct iovec *iov, size_
 static inline int mrf_check_injected(const struct mrf_ep *ep, const char *call, uint64_t flags,
 				     size_t len)
 {
-	unsigned limit = ep->domain->promise->inject;
+	unsigned limit = ep->inject;
 
 	if (mrf_likely(!(flags & FI_INJECT) || len <= limit))
 		return 0;

@@ -260,6 +260,13 @@ static uint64_t all_caps(uint64_t caps, uint64_t offered)
 	return caps;
 }
 
+static unsigned inject_size(const struct mrf_promise *promise, const struct fi_tx_attr *tx)
+{
+	if (!promise->inject_most || !tx || !tx->inject_size)
+		return promise->inject;
+	return (unsigned)mrf_min(tx->inject_size, promise->inject_most);
+}
+
 static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct fi_info *info)
 {
 	const union mrf_addr *src = info->src_addr;
@@ -269,6 +276,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->caps = all_caps(info->caps, domain->promise->caps);
 	ep->orders = mrf_order_asked(info);
 	ep->max_parts = MRF_EP_PARTS;
+	ep->inject = inject_size(domain->promise, info->tx_attr);
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->max_ops = MRF_EP_OPS;

@@ -50,22 +50,47 @@ static size_t ordered(const struct mrf_promise *promise, uint64_t orders)
 	return promise->order & orders ? promise->order_size : 0;
 }
 
-static void take_promise(struct mrf_info_offer *has, const struct mrf_promise *promise)
+static void take_orders(struct mrf_info_offer *has, const struct mrf_promise *promise)
 {
-	has->caps &= promise->caps;
-	has->tx.caps &= promise->caps;
 	has->tx.msg_order &= promise->order;
-	has->tx.inject_size = promise->inject;
-	has->tx.iov_limit = promise->tx_iov;
-	has->tx.rma_iov_limit = promise->rma_iov;
-	has->rx.caps &= promise->caps;
 	has->rx.msg_order &= promise->order;
-	has->rx.iov_limit = promise->rx_iov;
-	has->ep.max_msg_size = promise->msg_size;
 	has->ep.max_order_raw_size =
 		ordered(promise, FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW);
 	has->ep.max_order_waw_size =
 		ordered(promise, FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW);
+}
+
+static void take_promise(struct mrf_info_offer *has, const struct mrf_promise *promise)
+{
+	has->caps &= promise->caps;
+	has->tx.caps &= promise->caps;
+	has->tx.inject_size = promise->inject;
+	has->tx.iov_limit = promise->tx_iov;
+	has->tx.rma_iov_limit = promise->rma_iov;
+	has->rx.caps &= promise->caps;
+	has->rx.iov_limit = promise->rx_iov;
+	has->ep.max_msg_size = promise->msg_size;
+	take_orders(has, promise);
+}
+
+/* What depends on the hints. */
+static void take_promise_to(struct mrf_info_offer *has, const struct mrf_promise *promise,
+			    const struct fi_info *hints)
+{
+	const struct fi_tx_attr *tx = hints ? hints->tx_attr : NULL;
+	bool atomic = hints && hints->caps & FI_ATOMIC;
+
+	if (tx && tx->inject_size > promise->inject && promise->inject_most)
+		has->tx.inject_size = promise->inject_most;
+	if (!promise->order_atomic)
+		return;
+	if (!atomic) {
+		has->caps &= ~(uint64_t)FI_ATOMIC;
+		return;
+	}
+	has->tx.msg_order &= promise->order_atomic;
+	has->rx.msg_order &= promise->order_atomic;
+	has->ep.max_order_raw_size = has->ep.max_order_waw_size = 0;
 }
 
 static int set_profile(struct mrf_info_query *query, const char *name)
@@ -96,6 +121,7 @@ static int set_profile(struct mrf_info_query *query, const char *name)
 	*query->own = mrf_info_offer;
 	take_profile_attrs(&query->own->domain, query->profile);
 	take_promise(query->own, query->profile->promise);
+	take_promise_to(query->own, query->profile->promise, query->hints);
 	query->has = query->own;
 	return 0;
 }

@@ -53,7 +53,7 @@ wanted 0 0 --help
 grep -q '^Usage: mrfab_run' "$tmp/out" || fault "--help prints no usage"
 
 wanted 0 0 --profile=list
-[ "$(grep -c '^[a-z]' "$tmp/out")" = 24 ] || fault "--profile=list does not have 24 profiles"
+[ "$(grep -c '^[a-z]' "$tmp/out")" = 25 ] || fault "--profile=list does not have 25 profiles"
 sed -n '/^tcp /,/^sockets /p' "$tmp/out" | grep -q '128 bytes injected; lacks FI_ATOMIC' ||
 	fault "--profile=list does not say what tcp lacks"
 refused 'there is no such profile' --profile=cxy env

@@ -31,6 +31,7 @@ static const struct expected {
 	{ "mrail", FI_MR_RAW, -FI_EINVAL, 0 },
 	{ "tcp", 0, -FI_EINVAL, 0 },
 	{ "tcp+lenient", 0, -FI_EINVAL, 0 },
+	{ "tcp-rxm", 0, -FI_EINVAL, 0 },
 	{ "sockets", 0, 0, 0 },
 	{ "rxd", 0, -FI_EINVAL, 0 },
 	{ "shm", 0, 0, 0 },

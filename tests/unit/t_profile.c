@@ -21,7 +21,7 @@
 #define V17 FI_VERSION(1, 17)
 #define ALL ((int)MRF_MR_REQUIRABLE)
 #define LEGACY ((uint64_t)(FI_MR_BASIC | FI_MR_SCALABLE))
-#define PROFILES 24
+#define PROFILES 25
 #define SEGMENTS 16
 
 static struct unit_capture cap;

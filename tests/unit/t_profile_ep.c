@@ -9,7 +9,7 @@
 #include "ep_fixture.h"
 
 #define VAR "FI_MRFAB_PROFILE"
-#define PROFILES 24
+#define PROFILES 25
 #define SHORT 8
 
 static struct pair p;
@@ -98,6 +98,20 @@ START_TEST(messages_longer_than_max_msg_size_are_refused)
 	ck_assert_int_eq(fi_send(p.a.ep, p.src, 1472, NULL, p.to, NULL), 0);
 	REFUSED(fi_send(p.a.ep, p.src, 1473, NULL, p.to, NULL), FI_EMSGSIZE, "MRF-E4072",
 		"max_msg_size, 1472");
+}
+END_TEST
+
+START_TEST(endpoints_inject_as_much_as_they_were_asked_for)
+{
+	struct fid_ep *ep;
+
+	open_with("tcp-rxm");
+	ck_assert_uint_eq(node_ep(&p.a)->inject, 64);
+	ck_assert_int_eq(fi_close(&p.b.ep->fid), 0);
+	p.b.info->tx_attr->inject_size = (size_t)_i;
+	ck_assert_int_eq(fi_endpoint(p.b.domain, p.b.info, &ep, NULL), 0);
+	p.b.ep = ep;
+	ck_assert_uint_eq(node_ep(&p.b)->inject, _i < MRF_LIMIT_INJECT ? _i : MRF_LIMIT_INJECT);
 }
 END_TEST
 
@@ -228,6 +242,8 @@ static bool provider_has(unsigned family, unsigned type, unsigned op)
 		return false;
 	if (!strcmp(profile->name, "verbs"))
 		return verbs_has(family, type, op);
+	if (strstr(profile->name, "rxm"))
+		return mrf_atomic_size(type) <= 8;
 	return strncmp(profile->name, "cxi-", 4) || cxi_has(type, op);
 }
 
@@ -316,6 +332,7 @@ static TCase *tcase_profile_ep(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, more_bytes_than_inject_size_are_refused, 0, PROFILES);
 	tcase_add_test(tc, injected_atomics_keep_to_inject_size);
+	tcase_add_loop_test(tc, endpoints_inject_as_much_as_they_were_asked_for, 255, 258);
 	tcase_add_test(tc, messages_longer_than_max_msg_size_are_refused);
 	tcase_add_loop_test(tc, more_buffers_than_iov_limit_are_refused, 0, PROFILES);
 	tcase_add_test(tc, more_remote_buffers_than_rma_iov_limit_are_refused);

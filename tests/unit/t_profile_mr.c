@@ -10,7 +10,7 @@
 #include "mr/region.h"
 
 #define VAR "FI_MRFAB_PROFILE"
-#define PROFILES 24
+#define PROFILES 25
 #define KEY 7
 /* Of cxi; and all that bind counters. */
 static const char *const cxi[] = { "cxi-client", "cxi-prov", "cxi-odp" };
@@ -142,6 +142,7 @@ static unsigned unchecked(const char *name)
 		{ "ucx", MRF_LAX_FLAG | MRF_LAX_OFFSET },
 		{ "mrail", LIKE_TCP },
 		{ "tcp", LIKE_TCP },
+		{ "tcp-rxm", LIKE_TCP },
 		{ "sockets", LIKE_TCP },
 		{ "rxd", LIKE_TCP },
 		{ "shm", LIKE_TCP },

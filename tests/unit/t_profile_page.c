@@ -12,7 +12,7 @@
 #include "contract/profile.h"
 #include "unit.h"
 
-#define PROFILES 24
+#define PROFILES 25
 
 static char page[65536];
 

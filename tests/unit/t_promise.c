@@ -17,7 +17,7 @@
 #define VAR "FI_MRFAB_PROFILE"
 #define V17 FI_VERSION(1, 17)
 #define ALL ((int)MRF_MR_REQUIRABLE)
-#define PROFILES 24
+#define PROFILES 25
 
 static struct unit_capture cap;
 static const char *text; /* what the last fi_getinfo logged */
@@ -103,6 +103,7 @@ START_TEST(profiles_have_the_limits_of_their_providers)
 		{ "cxi-client", FI_RMA_EVENT | FI_SOURCE_ERR | FI_FENCE, FI_RMA_PMEM, 192 },
 		{ "ucx", FI_TAGGED | FI_MULTI_RECV, FI_ATOMIC | FI_SOURCE, 256 },
 		{ "tcp", FI_TAGGED | FI_RMA_PMEM, FI_ATOMIC | FI_HMEM | FI_FENCE, 128 },
+		{ "tcp-rxm", FI_TAGGED | FI_ATOMIC, FI_FENCE | FI_HMEM | FI_RMA_EVENT, 64 },
 		{ "sockets", FI_ATOMIC | FI_FENCE | FI_RMA_EVENT, FI_HMEM | FI_SOURCE_ERR, 255 },
 		{ "shm", FI_ATOMIC | FI_HMEM | FI_LOCAL_COMM, FI_REMOTE_COMM | FI_FENCE, 256 },
 		{ "psm2", FI_SOURCE_ERR | FI_ATOMIC, FI_HMEM, 64 },
@@ -130,12 +131,13 @@ START_TEST(profile_is_what_getinfo_says_of_endpoints)
 {
 	const struct mrf_profile *profile = use((size_t)_i);
 	const struct mrf_promise *promise = profile->promise;
+	uint64_t caps = promise->caps & ~(promise->order_atomic ? FI_ATOMIC : 0ull);
 
 	hints->caps = 0;
 	ck_assert_int_eq(get(ALL), 0);
-	ck_assert_uint_eq(info->caps, MRF_CAPS & promise->caps);
-	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX & promise->caps);
-	ck_assert_uint_eq(info->rx_attr->caps, MRF_CAPS_RX & promise->caps);
+	ck_assert_uint_eq(info->caps, MRF_CAPS & caps);
+	ck_assert_uint_eq(info->tx_attr->caps, MRF_CAPS_TX & caps);
+	ck_assert_uint_eq(info->rx_attr->caps, MRF_CAPS_RX & caps);
 	ck_assert_uint_eq(info->domain_attr->caps, MRF_CAPS_SECONDARY & promise->caps);
 	ck_assert_uint_eq(info->tx_attr->msg_order, MRF_MSG_ORDER & promise->order);
 	ck_assert_uint_eq(info->rx_attr->msg_order, MRF_MSG_ORDER & promise->order);
@@ -188,7 +190,9 @@ START_TEST(profile_refuses_more_than_it_has)
 	const struct mrf_profile *profile = use((size_t)_i);
 	const struct mrf_promise *promise = profile->promise;
 
-	want_no_more(profile, &hints->tx_attr->inject_size, promise->inject, MRF_LIMIT_INJECT);
+	want_no_more(profile, &hints->tx_attr->inject_size,
+		     promise->inject_most ? promise->inject_most : promise->inject,
+		     MRF_LIMIT_INJECT);
 	want_no_more(profile, &hints->tx_attr->iov_limit, promise->tx_iov, MRF_LIMIT_IOV);
 	want_no_more(profile, &hints->rx_attr->iov_limit, promise->rx_iov, MRF_LIMIT_IOV);
 	want_no_more(profile, &hints->tx_attr->rma_iov_limit, promise->rma_iov, MRF_LIMIT_RMA_IOV);
@@ -203,6 +207,49 @@ START_TEST(profile_refuses_more_than_it_has)
 }
 END_TEST
 
+/* In their place there are messages. */
+START_TEST(atomics_of_rxm_are_asked_for_and_come_without_orders)
+{
+	const uint64_t lost = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAW | FI_ORDER_SAW;
+	const uint64_t kept = FI_ORDER_SAS | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW | FI_ORDER_WAS;
+	uint64_t bit;
+
+	ck_assert_int_eq(setenv(VAR, _i ? "verbs-rxm" : "tcp-rxm", 1), 0);
+	hints->caps = FI_RMA;
+	hints->tx_attr->msg_order = lost | kept;
+	ck_assert_int_eq(get(ALL), 0);
+	ck_assert_uint_eq(info->caps & FI_ATOMIC, 0);
+	ck_assert_uint_gt(info->ep_attr->max_order_waw_size, 0);
+	hints->caps = FI_RMA | FI_ATOMIC;
+	hints->tx_attr->msg_order = kept;
+	ck_assert_int_eq(get(ALL), 0);
+	ck_assert_uint_eq(info->caps & FI_ATOMIC, FI_ATOMIC);
+	ck_assert_uint_eq(info->tx_attr->msg_order & lost, 0);
+	ck_assert_uint_eq(info->rx_attr->msg_order & lost, 0);
+	ck_assert_uint_eq(info->ep_attr->max_order_raw_size, 0);
+	ck_assert_uint_eq(info->ep_attr->max_order_waw_size, 0);
+	for (bit = 1; bit <= lost; bit <<= 1) {
+		hints->tx_attr->msg_order = kept | (bit & lost);
+		ck_assert_int_eq(get(ALL), bit & lost ? -FI_ENODATA : 0);
+	}
+	ck_assert_ptr_nonnull(strstr(text, "does not offer FI_ORDER_SAW"));
+}
+END_TEST
+
+START_TEST(more_may_be_injected_where_it_is_asked_for)
+{
+	ck_assert_int_eq(setenv(VAR, "tcp-rxm", 1), 0);
+	ck_assert_int_eq(get(ALL), 0);
+	ck_assert_uint_eq(info->tx_attr->inject_size, 64);
+	hints->tx_attr->inject_size = 100;
+	ck_assert_int_eq(get(ALL), 0);
+	ck_assert_uint_eq(info->tx_attr->inject_size, 100);
+	hints->tx_attr->inject_size = 10;
+	ck_assert_int_eq(get(ALL), 0);
+	ck_assert_uint_eq(info->tx_attr->inject_size, 10);
+}
+END_TEST
+
 static TCase *tcase_promise(void)
 {
 	TCase *tc = tcase_create("promise");
@@ -213,6 +260,8 @@ static TCase *tcase_promise(void)
 	tcase_add_loop_test(tc, profile_refuses_capabilities_that_it_lacks, 0, PROFILES);
 	tcase_add_loop_test(tc, profile_refuses_more_than_it_has, 0, PROFILES);
 	tcase_add_test(tc, profiles_have_the_limits_of_their_providers);
+	tcase_add_loop_test(tc, atomics_of_rxm_are_asked_for_and_come_without_orders, 0, 2);
+	tcase_add_test(tc, more_may_be_injected_where_it_is_asked_for);
 	return tc;
 }
 

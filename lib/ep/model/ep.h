@@ -94,6 +94,7 @@ struct mrf_ep {
 	uint64_t caps;
 	uint64_t orders;       /* of MRF_MSG_ORDER_EXTRA, those in force; immutable after open */
 	unsigned max_parts;    /* MRF_EP_PARTS; immutable after open */
+	unsigned inject;       /* bytes; immutable after open */
 	size_t min_multi;      /* FI_OPT_MIN_MULTI_RECV; guarded by lock */
 	unsigned max_recvs;    /* fi_rx_size_left counts down from there; immutable after open */
 	struct mrf_lock setup; /* rank SETUP: held to change the fields up to lock */

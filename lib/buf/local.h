@@ -102,6 +102,17 @@ struct mrf_local {
 	uint8_t data[MRF_LIMIT_INJECT];
 };
 
+/* What was reset is the buffer at sge from now on, whose descriptor is that of a pinned region. */
+static inline void mrf_local_describe(struct mrf_local *local, void *desc,
+				      const struct mrf_sge *sge)
+{
+	local->kind = MRF_LOCAL_DESC;
+	local->sge[0] = *sge;
+	local->nsge = 1;
+	local->desc[0] = desc;
+	local->ndesc = 1;
+}
+
 /* Do its bytes go to or from a device, and are they more than a slot holds? */
 static inline bool mrf_local_is_ring(const struct mrf_local *local)
 {

@@ -66,6 +66,26 @@ START_TEST(a_posted_receive_gets_it)
 }
 END_TEST
 
+/* Nobody polls at b, so its agent does: another thread is woken only if there is no descriptor. */
+START_TEST(a_pinned_region_takes_no_job)
+{
+	struct mrf_ep *ep;
+	bool job;
+
+	open_with(modes[_i]);
+	ep = node_ep(&b);
+	recv_at(0, LONG);
+	send_at(0, LONG);
+	want_sent(0);
+	mrf_lock_take(&ep->lock);
+	job = ep->inbox->step_job.work;
+	mrf_lock_release(&ep->lock);
+	ck_assert_int_eq(job, !(modes[_i] & FI_MR_LOCAL));
+	want_got(0, LONG);
+	ends_close();
+}
+END_TEST
+
 START_TEST(it_waits_for_its_receive)
 {
 	size_t i, at = 0;
@@ -905,6 +925,7 @@ static TCase *tcase_receives(void)
 	TCase *tc = tcase_new("receives");
 
 	tcase_add_loop_test(tc, a_posted_receive_gets_it, 0, MODES);
+	tcase_add_loop_test(tc, a_pinned_region_takes_no_job, 0, MODES);
 	tcase_add_loop_test(tc, it_waits_for_its_receive, 0, MODES);
 	tcase_add_test(tc, it_may_be_as_long_as_is_offered);
 	tcase_add_test(tc, offers_of_one_peer_leave_places_for_others);

@@ -28,6 +28,7 @@ struct mrf_ep;
 struct mrf_intake;
 struct mrf_landing;
 struct mrf_peer;
+struct mrf_pull;
 struct mrf_vconn;
 struct mrf_wc;
 
@@ -149,7 +150,8 @@ struct mrf_inbox {
 	size_t keep_max;
 	struct mrf_list late;  /* struct mrf_message.late.node: to be copied without the lock */
 	struct mrf_list steps; /* struct mrf_pull.node: to be done without the lock, in any order */
-	bool stepping;	       /* step_job is at them */
+	struct mrf_pull *spare_pull; /* for the next one; or NULL */
+	bool stepping;		     /* step_job is at them */
 	struct mrf_job step_job;
 	struct mrf_copies copies; /* of long messages from and to memory of devices */
 	struct mrf_timer orphans; /* when to give up offers whose senders have no line */

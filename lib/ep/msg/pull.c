@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <rdma/fi_errno.h>
 #include "base/clock.h"
 #include "base/compiler.h"
@@ -8,6 +10,7 @@
 #include "ep/msg/grant.h"
 #include "ep/msg/multi.h"
 #include "ep/msg/pull.h"
+#include "mr/desc.h"
 
 static const struct mrf_why no_memory = {
 	FI_ENOMEM, 4338, "there is no memory to ask for the bytes of a message: it is lost"
@@ -35,6 +38,28 @@ static struct mrf_inbox *inbox_of(const struct mrf_pull *pull)
 	return pull->message->origin->inbox;
 }
 
+/* --- memory --------------------------------------------------------------------------- */
+
+/* NULL: there is none. */
+static struct mrf_pull *new_pull_locked(struct mrf_inbox *inbox)
+{
+	struct mrf_pull *pull = inbox->spare_pull ? inbox->spare_pull : malloc(sizeof(*pull));
+
+	inbox->spare_pull = NULL;
+	/* What follows counts only as far as local says. */
+	if (pull)
+		memset(pull, 0, offsetof(struct mrf_pull, local.sge));
+	return pull;
+}
+
+static void free_pull_locked(struct mrf_inbox *inbox, struct mrf_pull *pull)
+{
+	if (inbox->spare_pull)
+		free(pull);
+	else
+		inbox->spare_pull = pull;
+}
+
 /* --- the end -------------------------------------------------------------------------- */
 
 void mrf_pull_complete_locked(struct mrf_pull *pull, const struct mrf_why *why)
@@ -47,7 +72,7 @@ void mrf_pull_complete_locked(struct mrf_pull *pull, const struct mrf_why *why)
 	origin->pulls -= pull->has_turn;
 	message->offer.fetched = !why && pull->arrived == message->len;
 	mrf_deliver_end_locked(origin->inbox, message->late.recv, message, why);
-	free(pull); /* which may have the reason */
+	free_pull_locked(origin->inbox, pull); /* which may have the reason */
 	mrf_pull_go_locked(origin);
 }
 
@@ -97,7 +122,7 @@ static void wait_for_turn_locked(struct mrf_pull *pull)
 
 static void pull_locked(struct mrf_inbox *inbox, struct mrf_message *message, uint64_t room)
 {
-	struct mrf_pull *pull = calloc(1, sizeof(*pull));
+	struct mrf_pull *pull = new_pull_locked(inbox);
 
 	message->late.pull = pull;
 	if (!pull) {
@@ -134,15 +159,39 @@ bool mrf_pull_begin_locked(struct mrf_inbox *inbox, struct mrf_recv *recv,
 	return more;
 }
 
+/* Is its only buffer in a pinned region? Then there is nothing to be done without the lock. */
+static bool is_within_reach(struct mrf_pull *pull)
+{
+	const struct mrf_recv *recv = pull->message->late.recv;
+	struct iovec room = mrf_deliver_room(recv, pull->message);
+	struct mrf_sge sge = { .len = (uint32_t)pull->room };
+
+	if (recv->more || !recv->desc ||
+	    !mrf_desc_local(&inbox_of(pull)->ep->domain->space, recv->desc, FI_RECV,
+			    (uintptr_t)room.iov_base, pull->room, &sge.addr, &sge.lkey))
+		return false;
+	mrf_local_describe(&pull->local, recv->desc, &sge);
+	return true;
+}
+
+static void take_turn_locked(struct mrf_pull *pull)
+{
+	struct mrf_origin *origin = pull->message->origin;
+
+	pull->has_turn = true;
+	origin->pulls++;
+	if (is_within_reach(pull))
+		mrf_list_add_tail(&pull->node, &origin->turns);
+	else
+		begin_step_locked(pull, MRF_PULL_TAKE);
+}
+
 static void take_turns_locked(struct mrf_origin *origin)
 {
 	struct mrf_list *node;
 
-	while (origin->pulls < MRF_PULLS && (node = mrf_list_pop(&origin->waiting))) {
-		pull_at(node)->has_turn = true;
-		origin->pulls++;
-		begin_step_locked(pull_at(node), MRF_PULL_TAKE);
-	}
+	while (origin->pulls < MRF_PULLS && (node = mrf_list_pop(&origin->waiting)))
+		take_turn_locked(pull_at(node));
 }
 
 void mrf_pull_go_locked(struct mrf_origin *origin)
@@ -394,4 +443,5 @@ void mrf_pull_drop_all(struct mrf_inbox *inbox)
 {
 	mrf_list_each (node, &inbox->origins)
 		drop_pulls(mrf_list_entry(node, struct mrf_origin, node));
+	free(inbox->spare_pull);
 }

@@ -15,7 +15,7 @@
  * MRF_PULLS of a sender have their turn at a time, and their parts are asked for one after the other, so
  * that a short one is not held up by a long one. TAKE, REACH and END may take long, because memory is
  * pinned and let go, and are done without ep->lock, by a thread that makes progress or, in place of
- * the agent, a job; END not if there is nothing of that kind to do.
+ * the agent, a job; TAKE and END not if there is nothing of that kind to do.
  *
  * What is for memory of a device is kept apart (buf/stage.h): its parts come to places of their sender's
  * (landing.h), and each is copied when it has come. It is over when all have been copied; or if one
@@ -50,7 +50,7 @@ struct mrf_pull {
 	struct mrf_place *place;     /* for the next part, which goes on to a device; or NULL */
 	unsigned copies;	     /* of parts that have come, and are not copied yet */
 	struct mrf_why why;	     /* it fails because of one of these */
-	struct mrf_local local;
+	struct mrf_local local;	     /* the last member, of which the first ones alone are reset */
 };
 
 /* The offer, which is in no list but its origin's, goes to recv, as in mrf_deliver_locked. */

@@ -370,7 +370,7 @@ void mrf_offer_advance_locked(struct mrf_peer *peer)
 {
 	mrf_lock_held(&peer->ep->lock);
 	mrf_offer_ask_locked(peer);
-	if (peer->conn->bulk)
+	if (peer->conn->bulk && peer->conn->bulk->first != peer->conn->bulk->last)
 		post_all_locked(peer->conn->bulk);
 }
 

@@ -163,6 +163,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/offer_op.h \
 	lib/ep/tx/outlet.c \
 	lib/ep/tx/outlet.h \
+	lib/ep/tx/held.c \
+	lib/ep/tx/held.h \
 	lib/ep/tx/idle.c \
 	lib/ep/tx/idle.h \
 	lib/ep/tx/few_op.c \

@@ -198,6 +198,63 @@ START_TEST(far_device_few_bytes_go_in_requests)
 }
 END_TEST
 
+/* Leaves one completion unread. */
+static void leave_one(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(write_far(i * 8, 8), 0);
+	/* The second and the third have gone together. */
+	want_ok(&p.a, &p);
+	want_ok(&p.a, &p);
+}
+
+/*
+ * An application that has completions to read starts several: in one message, unless the timer fires
+ * meanwhile, which it does on a slow machine.
+ */
+START_TEST(far_device_few_bytes_go_together_when_completions_are_unread)
+{
+	unsigned i, turns = 50, before;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(8);
+	fake.on_send = count_few;
+	do {
+		leave_one();
+		before = atomic_load(&few);
+		for (i = 0; i < 4; i++)
+			ck_assert_int_eq(write_far(i * 8, 8), 0);
+		for (i = 0; i < 5; i++)
+			want_ok(&p.a, &p);
+	} while (atomic_load(&few) != before + 1 && --turns);
+	ck_assert_uint_gt(turns, 0);
+	fake.on_send = NULL;
+	close_all();
+}
+END_TEST
+
+/* It may have other things to do, and never read them. */
+START_TEST(far_device_few_bytes_go_even_if_completions_stay_unread)
+{
+	unsigned before;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(8);
+	fake.on_send = count_few;
+	leave_one();
+	usleep(50000); /* the agent has nothing to do */
+	before = atomic_load(&few);
+	ck_assert_int_eq(write_far(64, 8), 0);
+	want_soon(atomic_load(&few) == before + 1);
+	want_ok(&p.a, &p);
+	want_ok(&p.a, &p);
+	fake.on_send = NULL;
+	close_all();
+}
+END_TEST
+
 /* One of those that are copied together fails, and those behind it are asked for again. */
 START_TEST(far_device_few_bytes_that_fail_fail_alone)
 {
@@ -834,6 +891,9 @@ static TCase *far_device(void)
 	tcase_add_loop_test(tc, far_device_is_read_while_more_is_copied, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_takes_bytes_of_any_buffer, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_few_bytes_go_in_requests, 0, 2 * RIGS);
+	tcase_add_loop_test(tc, far_device_few_bytes_go_together_when_completions_are_unread, 0,
+			    RIGS);
+	tcase_add_loop_test(tc, far_device_few_bytes_go_even_if_completions_stay_unread, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_few_bytes_that_fail_fail_alone, 0, 2 * RIGS);
 	tcase_add_loop_test(tc, far_device_few_bytes_are_refused_when_the_region_is_closed, 0,
 			    RIGS);

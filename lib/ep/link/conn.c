@@ -16,15 +16,13 @@ void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms)
 	mrf_timer_set(conn->peer->ep->agent, &conn->timer, ms);
 }
 
-void mrf_conn_lease_locked(struct mrf_conn *conn)
+void mrf_conn_soon_locked(struct mrf_conn *conn)
 {
-	struct mrf_peer *peer = conn->peer;
-
-	mrf_lock_held(&peer->ep->lock);
-	if (peer->known.lately)
+	mrf_lock_held(&conn->peer->ep->lock);
+	if (conn->soon)
 		return;
-	peer->known.lately = true;
-	mrf_timer_set(peer->ep->agent, &conn->lease_timer, MRF_LEASE_MS);
+	conn->soon = true;
+	mrf_timer_set(conn->peer->ep->agent, &conn->lease_timer, MRF_LEASE_MS);
 }
 
 void mrf_conn_probe_locked(struct mrf_conn *conn)

@@ -61,8 +61,11 @@ void mrf_conn_destroy_locked(struct mrf_conn *conn);
 int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Sets the deadline for the event that the connection waits for, in ms from now. */
 void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms);
-/* The peer has given a lease: from MRF_LEASE_MS on it is released as soon as it is unused. */
-void mrf_conn_lease_locked(struct mrf_conn *conn);
+/*
+ * Agent thread. After MRF_LEASE_MS the agent sends what has gathered by then, and from then on a lease is released
+ * as soon as it is unused.
+ */
+void mrf_conn_soon_locked(struct mrf_conn *conn);
 /*
  * * READY, BROKEN or DRAINING -> CUT: the peer is gone or given up, and everything in flight
  * will come back. In CUT: does nothing.

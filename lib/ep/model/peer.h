@@ -51,7 +51,7 @@ struct mrf_known {
 	uint64_t lease_epoch;	/* goes up when the leases are released */
 	unsigned leases;	/* answers that are good once, not yet released */
 	uint64_t leased;	/* the cookie of the last of them */
-	bool lately;		/* conn->lease_timer runs */
+	bool lately;		/* conn->lease_timer runs for them */
 	bool gathers;		/* questions are not sent now: struct mrf_ep.gathered */
 };
 
@@ -104,6 +104,8 @@ struct mrf_peer {
 	struct mrf_list starved;     /* in ep->starved: waits for room in ep->scq */
 	struct mrf_list watching;    /* in ep->watching: goes on when something has completed */
 	struct mrf_list gathered;    /* in ep->gathered: has questions to send */
+	struct mrf_list held;	     /* in ep->held: has requests to send (tx/held.h), */
+	struct mrf_kick held_kick;   /* and the agent shall do so if nobody else does */
 	struct mrf_list woken;	     /* in ep->woken: another peer lets it go on */
 	struct mrf_kick kick;	     /* the agent shall look at the peer */
 	struct {
@@ -190,7 +192,7 @@ struct mrf_far {
 /*
  * The requests of one connection that have no reply yet, in the order of their numbers. One
  * message is on the way, or two if their bytes go over a pair; requests made meanwhile are gathered
- * for the next.
+ * for the next. Those of few bytes are held until the application has read its completions.
  */
 struct mrf_window {
 	struct mrf_awaited awaited[MRF_REQUESTS];
@@ -207,10 +209,12 @@ struct mrf_conn {
 	struct mrf_owner owner; /* its id names it in work request ids */
 	struct mrf_peer *peer;
 	struct mrf_vconn *vconn;
-	struct mrf_timer timer;	      /* its deadline; agent thread */
-	struct mrf_timer lease_timer; /* when to release leases without a question; agent thread */
-	bool last;		      /* ASKING: there is no time for another attempt */
-	struct mrf_auth_talk talk;    /* the key exchange so far; number 0: none */
+	struct mrf_timer timer; /* its deadline; agent thread */
+	/* when to release leases without a question, and to send what is held; agent thread */
+	struct mrf_timer lease_timer;
+	bool soon;		   /* lease_timer runs */
+	bool last;		   /* ASKING: there is no time for another attempt */
+	struct mrf_auth_talk talk; /* the key exchange so far; number 0: none */
 	struct mrf_posted ring[MRF_CONN_RING];
 	unsigned head; /* oldest in flight */
 	unsigned tail;

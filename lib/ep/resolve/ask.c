@@ -124,7 +124,8 @@ static void leased_locked(struct mrf_peer *peer, uint64_t cookie)
 {
 	peer->known.leases++;
 	peer->known.leased = cookie;
-	mrf_conn_lease_locked(peer->conn);
+	peer->known.lately = true;
+	mrf_conn_soon_locked(peer->conn);
 }
 
 bool mrf_ask_answered_locked(struct mrf_peer *peer, const struct mrf_answer *answer)

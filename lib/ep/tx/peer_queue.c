@@ -458,6 +458,8 @@ static __attribute__((noinline)) void ask_gathered_locked(struct mrf_ep *ep)
 	ep->begun = false;
 	while ((node = mrf_list_pop(&ep->gathered)))
 		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, gathered));
+	while ((node = mrf_list_pop(&ep->held)))
+		mrf_peer_advance_locked(mrf_list_entry(node, struct mrf_peer, held));
 }
 
 /* The application does it, so the agent need not. */
@@ -475,7 +477,7 @@ void mrf_peer_poll(struct mrf_source *source)
 	progress_locked(ep);
 	if (mrf_unlikely(ep->lines != NULL))
 		poll_lines_locked(ep->lines);
-	if (mrf_unlikely(ep->begun))
+	if (mrf_unlikely(ep->begun || !mrf_list_empty(&ep->held)))
 		ask_gathered_locked(ep);
 	mrf_lock_release(&ep->lock);
 }

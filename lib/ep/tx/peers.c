@@ -7,6 +7,7 @@
 #include "ep/msg/reverse.h"
 #include "ep/resolve/remote.h"
 #include "ep/tx/chores.h"
+#include "ep/tx/held.h"
 #include "ep/tx/peers.h"
 #include "ep/tx/permits.h"
 
@@ -16,6 +17,7 @@ void mrf_peers_init(struct mrf_ep *ep)
 	mrf_list_init(&ep->starved);
 	mrf_list_init(&ep->watching);
 	mrf_list_init(&ep->gathered);
+	mrf_list_init(&ep->held);
 	mrf_list_init(&ep->woken);
 	mrf_idmap_init(&ep->conns);
 	mrf_idmap_init(&ep->bulks);
@@ -66,6 +68,7 @@ static struct mrf_peer *peer_new_locked(struct mrf_ep *ep, enum mrf_conn_kind ki
 	mrf_list_init(&peer->starved);
 	mrf_list_init(&peer->watching);
 	mrf_list_init(&peer->gathered);
+	mrf_held_init(peer);
 	mrf_list_init(&peer->woken);
 	mrf_list_init(&peer->dial.waits);
 	mrf_idmap_init(&peer->known.remotes);
@@ -81,6 +84,7 @@ void mrf_peers_free_locked(struct mrf_peer *peer)
 	mrf_list_del(&peer->starved);
 	mrf_list_del(&peer->watching);
 	mrf_list_del(&peer->gathered);
+	mrf_held_fini_locked(peer);
 	mrf_list_del(&peer->woken);
 	mrf_list_del(&peer->chores.of_ep);
 	mrf_list_del(&peer->node);

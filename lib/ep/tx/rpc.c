@@ -28,6 +28,7 @@
 #include "ep/resolve/resolve.h"
 #include "ep/tx/cause.h"
 #include "ep/tx/fail.h"
+#include "ep/tx/held.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/settle.h"
 
@@ -294,6 +295,9 @@ bool mrf_rpc_flush_locked(struct mrf_peer *peer)
 		mrf_conn_await_room_locked(peer);
 		return true;
 	}
+	if (!carries && mrf_held_begin_locked(peer))
+		return true;
+	mrf_list_del(&peer->held);
 	/* Nothing of it has been sent: the others gather again. */
 	if (carries && lacks_bytes_locked(&conn->window)) {
 		disperse_locked(peer);

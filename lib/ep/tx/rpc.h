@@ -7,8 +7,12 @@
  * One message is on the way per connection. Requests made meanwhile are gathered and go
  * out as the next message when all replies have arrived: many requests, one message, one
  * wake-up of the peer. Where their bytes go over a pair, two are, of few requests each, so that
- * those of the second arrive while the peer is at the first. Each request has a number: the peer carries them out in this order,
- * and none behind one that it could not finish (docs/WIRE.md). Requests that were not
+ * those of the second arrive while the peer is at the first. Others are also gathered, though none
+ * is on the way, while the application has completions to read: it starts further operations when
+ * it has. They go when it has read them all, or after MRF_LEASE_MS.
+ *
+ * Each request has a number: the peer carries them out in this order, and none behind one that it
+ * could not finish (docs/WIRE.md). Requests that were not
  * carried out are sent again. While a reply is awaited, the operation keeps its place in
  * its peer's queue, and nothing is posted that the peer's kernel may refuse. So the
  * connection breaks during that time only if the peer is gone, or for a buffer of our own:
@@ -94,7 +98,7 @@ bool mrf_rpc_lets_locked(const struct mrf_conn *conn, const struct mrf_op *op);
  */
 int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op);
 /*
- * Sends the gathered requests if no reply is awaited. False: sending failed, and another
+ * Sends the gathered requests if no reply is awaited, and if they are not held. False: sending failed, and another
  * operation may be first in the queue now.
  */
 bool mrf_rpc_flush_locked(struct mrf_peer *peer);

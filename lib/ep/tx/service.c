@@ -265,6 +265,7 @@ static void leased(struct mrf_timer *timer)
 
 	mrf_lock_take(&ep->lock);
 	mrf_timer_stop(ep->agent, timer);
+	conn->soon = false;
 	peer->known.lately = false;
 	mrf_peer_progress_locked(ep);
 	mrf_peer_advance_locked(peer);

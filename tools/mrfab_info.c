@@ -3,7 +3,6 @@
  * mrfab_info lists what fi_getinfo offers on this machine, and says why it is not more. It uses
  * the public interface only, and checks whether this user may open the devices.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,21 +18,17 @@
 #include "info_pid.h"
 #include "verbs/vnode.h"
 
-static const char *addr_text(const void *addr, char *buf, size_t len)
+/* What fi_tostr has in the line that begins with field, but "10.99.1.1:0" for a socket address. */
+static const char *addr_text(const struct fi_info *info, const char *field, char *buf, size_t len)
 {
-	const struct sockaddr *sa = addr;
-	const struct sockaddr_in6 *in6 = addr;
-	const struct sockaddr_in *in = addr;
-	char host[INET6_ADDRSTRLEN];
+	const char *text = strstr(fi_tostr(info, FI_TYPE_INFO), field), *host;
 
-	if (sa->sa_family == AF_INET) {
-		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(buf, len, "%s:%u", host, ntohs(in->sin_port));
-	} else {
-		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(buf, len, "[%s]:%u", host, ntohs(in6->sin6_port));
-	}
-	return buf;
+	if (!text)
+		return "(unknown)";
+	snprintf(buf, len, "%s", text + strlen(field));
+	buf[strcspn(buf, "\n")] = '\0';
+	host = strncmp(buf, "fi_sockaddr_in", strlen("fi_sockaddr_in")) ? NULL : strstr(buf, "://");
+	return host ? host + strlen("://") : buf;
 }
 
 /* The modes of registration, and the variable that requires some of them. */
@@ -51,7 +46,7 @@ static void print_modes(const struct fi_info *info)
 static void print_short(const struct fi_info *info)
 {
 	uint32_t version = info->fabric_attr->prov_version;
-	char addr[80];
+	char addr[128];
 
 	printf("provider: %s\n", info->fabric_attr->prov_name);
 	if (info->fabric_attr->name)
@@ -61,11 +56,11 @@ static void print_short(const struct fi_info *info)
 	printf("    version: %u.%u\n", FI_MAJOR(version), FI_MINOR(version));
 	if (info->src_addr) {
 		printf("    type: %s\n", fi_tostr(&info->ep_attr->type, FI_TYPE_EP_TYPE));
-		printf("    address: %s\n", addr_text(info->src_addr, addr, sizeof(addr)));
+		printf("    address: %s\n", addr_text(info, "src_addr: ", addr, sizeof(addr)));
 		print_modes(info);
 	}
 	if (info->dest_addr)
-		printf("    destination: %s\n", addr_text(info->dest_addr, addr, sizeof(addr)));
+		printf("    destination: %s\n", addr_text(info, "dest_addr: ", addr, sizeof(addr)));
 }
 
 /* The GIDs of the device's port, under which raw verbs know its addresses. */

@@ -1,5 +1,7 @@
 libmrfab_internal_la_SOURCES += \
 	lib/contract/budget.h \
+	lib/contract/form.c \
+	lib/contract/form.h \
 	lib/contract/limits.h \
 	lib/contract/mr_mode.c \
 	lib/contract/mr_mode.h \

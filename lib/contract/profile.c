@@ -43,9 +43,16 @@
 #define LAX_LIKE_TCP MRF_LAX_FLAG | MRF_LAX_OFFSET | MRF_LAX_ACCESS | MRF_LAX_LEN
 #define LAX_LIKE_CXI MRF_LAX_FLAG | MRF_LAX_OFFSET | MRF_LAX_LEN | MRF_LAX_BIND
 
+/* Addresses: their form, and that they are not looked up by name. */
+#define ADDR(form_) .form = &mrf_form_##form_, NO_NAMES
+#define NO_NAMES .by_name = NO
+#define AV(kind) .av = MRF_AV_##kind
+
 /*
  * As libfabric's releases 1.17 to 2.x have them. mr_iov_limit is this library's where the provider's is
- * greater.
+ * greater. What is said of address vectors was measured for ofi_rxm, sockets, rxd, shm and mrail; of efa, psm2,
+ * psm3 and opx it is from general knowledge. An address of cxi and bgq has no room for host and port; those of ucx have
+ * no name in libfabric 1.17, and those of mrail, lpp and gni are left out.
  */
 static const struct mrf_profile profiles[] = {
 	{ "verbs", "verbs, InfiniBand and RoCE adapters", VAK | FI_MR_LOCAL | FI_MR_BASIC,
@@ -53,12 +60,13 @@ static const struct mrf_profile profiles[] = {
 	  LAX(LAX_LIKE_TCP) },
 	{ "verbs-rxm", "verbs;ofi_rxm, the same for FI_EP_RDM", VAK | FI_MR_LOCAL | FI_MR_BASIC,
 	  EVERY_KEY, 0, 4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_rxm,
-	  HABITS(MRF_HABIT_LOCAL_IF_OFFERED), LAX(LAX_LIKE_TCP) },
+	  HABITS(MRF_HABIT_LOCAL_IF_OFFERED), LAX(LAX_LIKE_TCP), AV(HINTED) },
 	{ "efa", "efa, adapters of Amazon's cloud", VAK | FI_MR_BASIC, EVERY_KEY, MRF_LIMIT_MR_CNT,
-	  4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_efa, LAX(MRF_LAX_OFFSET) },
+	  4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_efa, LAX(MRF_LAX_OFFSET),
+	  ADDR(efa), AV(TABLES) },
 	{ "efa-direct", "the same, on the efa-direct fabric", VAK | FI_MR_LOCAL | FI_MR_BASIC,
 	  EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL, NONE_OF_THEM,
-	  .promise = &mrf_promise_efa_direct, LAX(MRF_LAX_OFFSET) },
+	  .promise = &mrf_promise_efa_direct, LAX(MRF_LAX_OFFSET), ADDR(efa), AV(TABLES) },
 	{ "cxi-client", "cxi, Slingshot, from libfabric 1.21 on, with keys of the application",
 	  FI_MR_ENDPOINT | FI_MR_ALLOCATED, UINT32_MAX, 100, 4, 1, FI_ENOSYS, OF_CXI,
 	  .promise = &mrf_promise_cxi, BIND(FI_EINVAL, FI_EINVAL),
@@ -75,31 +83,31 @@ static const struct mrf_profile profiles[] = {
 	  LAX(MRF_LAX_FLAG | MRF_LAX_OFFSET) },
 	{ "mrail", "ofi_mrail, several rails", FI_MR_RAW, EVERY_KEY, 0, 8, 1, FI_EINVAL,
 	  CALLS(0, 0, NO, NO, FI_EINVAL, FI_EINVAL, NO), .promise = &mrf_promise_mrail,
-	  LAX(LAX_LIKE_TCP) },
+	  LAX(LAX_LIKE_TCP), NO_NAMES, AV(HINTED), .av_type = FI_AV_TABLE },
 	{ "tcp", "tcp", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL,
 	  CALLS(NO, NO, NO, NO, NO, NO, FI_EBADFLAGS), .promise = &mrf_promise_tcp,
 	  LAX(LAX_LIKE_TCP) },
 	{ "tcp-rxm", "tcp;ofi_rxm, the same for FI_EP_RDM", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL,
-	  NONE_OF_THEM, .promise = &mrf_promise_tcp_rxm, LAX(LAX_LIKE_TCP) },
+	  NONE_OF_THEM, .promise = &mrf_promise_tcp_rxm, LAX(LAX_LIKE_TCP), AV(HINTED) },
 	{ "sockets", "sockets", LEGACY, EVERY_KEY, 65535, 8, 8, FI_EINVAL,
 	  CALLS(NO, NO, 0, FI_EINVAL, NO, NO, 0), .promise = &mrf_promise_sockets,
-	  BIND(FI_EINVAL, 0), HABITS(MRF_HABIT_REGION_FIRST), LAX(LAX_LIKE_TCP) },
+	  BIND(FI_EINVAL, 0), HABITS(MRF_HABIT_REGION_FIRST), LAX(LAX_LIKE_TCP), AV(HINTED) },
 	{ "rxd", "udp;ofi_rxd", LEGACY, EVERY_KEY, 0, 8, 1, FI_EINVAL, NONE_OF_THEM,
-	  .promise = &mrf_promise_rxd, LAX(LAX_LIKE_TCP) },
+	  .promise = &mrf_promise_rxd, LAX(LAX_LIKE_TCP), NO_NAMES, AV(DOMAIN) },
 	{ "shm", "shm, processes on one host", LEGACY, EVERY_KEY, 0, 8, 4, FI_EINVAL, NONE_OF_THEM,
-	  .promise = &mrf_promise_shm, LAX(LAX_LIKE_TCP) },
+	  .promise = &mrf_promise_shm, LAX(LAX_LIKE_TCP), ADDR(shm), AV(HINTED) },
 	{ "shm-fast", "the same, where FI_MR_VIRT_ADDR is offered", FI_MR_VIRT_ADDR, EVERY_KEY, 0,
 	  8, 4, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_shm_fast,
-	  LAX(MRF_LAX_FLAG | MRF_LAX_ACCESS | MRF_LAX_LEN) },
+	  LAX(MRF_LAX_FLAG | MRF_LAX_ACCESS | MRF_LAX_LEN), ADDR(shm), AV(HINTED) },
 	{ "psm2", "psm2, Omni-Path", LEGACY, EVERY_KEY, 65535, 8, MRF_LIMIT_MR_IOV, FI_EINVAL,
 	  CALLS(0, 0, 0, 0, 0, 0, NO), .promise = &mrf_promise_psm2, BIND(FI_EINVAL, FI_EBUSY),
-	  HABITS(HABITS_OF_PSM), LAX(MRF_LAX_FLAG) },
+	  HABITS(HABITS_OF_PSM), LAX(MRF_LAX_FLAG), ADDR(psmx2) },
 	{ "psm3", "psm3, Omni-Path and Ethernet", LEGACY, EVERY_KEY, 65535, 8, MRF_LIMIT_MR_IOV,
 	  FI_EINVAL, CALLS(0, 0, 0, 0, 0, 0, NO), .promise = &mrf_promise_psm3,
-	  BIND(FI_EINVAL, FI_EBUSY), HABITS(HABITS_OF_PSM), LAX(MRF_LAX_FLAG) },
+	  BIND(FI_EINVAL, FI_EBUSY), HABITS(HABITS_OF_PSM), LAX(MRF_LAX_FLAG), ADDR(psmx3) },
 	{ "opx", "opx, Omni-Path", FI_MR_SCALABLE, UINT64_MAX - 1, 0, 8, 1, FI_EINVAL,
 	  CALLS(NO, NO, 0, NO, NO, NO, NO), .promise = &mrf_promise_opx, FLAG(FI_EINVAL),
-	  HABITS(MRF_HABIT_REGION_FIRST), LAX(MRF_LAX_OFFSET) },
+	  HABITS(MRF_HABIT_REGION_FIRST), LAX(MRF_LAX_OFFSET), ADDR(opx) },
 	{ "gni", "gni, Aries, up to libfabric 1.20", FI_MR_MMU_NOTIFY, EVERY_KEY, 65535, 8, 1,
 	  FI_EOPNOTSUPP, OF_GNI, .promise = &mrf_promise_all, HABITS(MRF_HABIT_RIGHT_NEEDED) },
 	{ "gni-basic", "the same, where FI_MR_BASIC is offered", VAK | FI_MR_BASIC, EVERY_KEY,
@@ -180,6 +188,16 @@ struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile, bool lo
 	if (profile->habits & MRF_HABIT_LOCAL_IF_OFFERED && !local)
 		offer.table &= ~(uint64_t)FI_MR_LOCAL;
 	return offer;
+}
+
+const struct mrf_form *mrf_profile_form(const struct mrf_profile *profile, uint32_t format)
+{
+	const struct mrf_form *form = profile ? profile->form : NULL;
+
+	/* A program that has made its fi_info itself may have socket addresses in it. */
+	if (form && (format == form->format || format == FI_FORMAT_UNSPEC))
+		return form;
+	return &mrf_form_socket;
 }
 
 const char *mrf_profile_call_name(enum mrf_profile_call call)

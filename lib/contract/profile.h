@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "contract/form.h"
 #include "contract/mr_offer.h"
 #include "contract/promise.h"
 
@@ -52,6 +53,14 @@ enum mrf_profile_habit {
 	MRF_HABIT_LOCAL_IF_OFFERED = 1 << 5,
 };
 
+/* Which type an address vector has. */
+enum mrf_profile_av {
+	MRF_AV_ASKED,  /* what fi_av_open asks for */
+	MRF_AV_HINTED, /* that, but it has to be what fi_getinfo was asked for, if anything */
+	MRF_AV_DOMAIN, /* what fi_getinfo was asked for, or else FI_AV_TABLE */
+	MRF_AV_TABLES, /* FI_AV_TABLE */
+};
+
 /*
  * What a provider leaves unchecked, if accepting it neither grants a right nor changes what a region is.
  * Bits. In force if the profile's name ends in +lenient; refused otherwise.
@@ -79,6 +88,10 @@ struct mrf_profile {
 	unsigned habits;		   /* enum mrf_profile_habit */
 	unsigned lax;			   /* enum mrf_profile_lax */
 	const struct mrf_promise *promise; /* all the rest that fi_getinfo says */
+	const struct mrf_form *form;	   /* of addresses; NULL: socket addresses */
+	enum mrf_profile_av av;
+	enum fi_av_type av_type; /* in the answer of fi_getinfo, if none was asked for */
+	int by_name; /* FI_E*, of fi_av_insertsvc and fi_av_insertsym; 0: as without a profile */
 };
 
 /* In the order in which they are listed. NULL: there is none with this number. */
@@ -95,6 +108,8 @@ bool mrf_profile_lenient(const char *name);
  * buffers (mrf_mr_mode_is_local), or has no hints.
  */
 struct mrf_mr_offer mrf_profile_offer(const struct mrf_profile *profile, bool local);
+/* How it writes addresses, if the fi_info of a domain has this addr_format. NULL: no profile. */
+const struct mrf_form *mrf_profile_form(const struct mrf_profile *profile, uint32_t format);
 /* The name of a call, as an application calls it. */
 const char *mrf_profile_call_name(enum mrf_profile_call call);
 

@@ -237,6 +237,7 @@ static struct mrf_domain *domain_new(struct mrf_fabric *fabric, const struct fi_
 		return NULL;
 	domain->fabric = fabric;
 	domain->mr_mode = info->domain_attr->mr_mode;
+	domain->av_type = info->domain_attr->av_type;
 	mrf_obj_init(&domain->obj, &domain->fid.fid, describe_domain);
 	domain->obj.api_version = domain->fabric->api_version;
 	mrf_lock_init(&domain->lock, MRF_RANK_AGENT);
@@ -264,8 +265,9 @@ int mrf_domain_open(struct mrf_fabric *fabric, const struct fi_info *info, struc
 		ret = mrf_faults_take(&domain->space.faults);
 	if (!ret)
 		ret = take_domain_key(domain, info->domain_attr);
+	domain->form = mrf_profile_form(domain->space.profile, info->addr_format);
 	if (!ret)
-		ret = mrf_domain_address(info, &domain->addr);
+		ret = mrf_domain_address(info, domain->form, &domain->addr);
 	if (ret)
 		goto err_free;
 	ret = open_device(domain, info->domain_attr->name);

@@ -9,6 +9,7 @@
 
 #include <rdma/fi_domain.h>
 #include "base/compiler.h"
+#include "contract/form.h"
 #include "contract/promise.h"
 #include "domain/fabric.h"
 #include "domain/leaks.h"
@@ -21,12 +22,14 @@ struct mrf_domain {
 	struct mrf_obj obj;
 	struct mrf_hold parent; /* the fabric */
 	struct mrf_fabric *fabric;
-	int mr_mode;	     /* as given at opening */
+	int mr_mode; /* as given at opening, like av_type */
+	enum fi_av_type av_type;
 	union mrf_addr addr; /* local address that all endpoints use (port 0) */
 	struct mrf_vdev *vdev;
 	struct mrf_vpd *pd; /* isolation class "default" */
 	struct mrf_mr_space space;
 	const struct mrf_promise *promise; /* what endpoints may do; immutable */
+	const struct mrf_form *form;	   /* of addresses, for the application; immutable */
 	struct mrf_leaks_node leaks;
 	uint64_t told;	      /* for mrf_log_due: when all that is open on it was named */
 	struct mrf_hold eq;   /* on the bound event queue; guarded by lock */

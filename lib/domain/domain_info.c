@@ -89,24 +89,37 @@ int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info
 	return check_domain_key(fabric, info->domain_attr);
 }
 
-static int given_address(const struct fi_info *info, union mrf_addr *addr)
+static int refuse_given(const struct fi_info *info, const struct mrf_form *form)
 {
 	const struct sockaddr *sa = info->src_addr;
 
-	if (info->src_addrlen < sizeof(sa->sa_family))
+	if (form->kind != MRF_FORM_SOCKET)
+		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2126,
+				  "fi_domain: the %zu byte%s of src_addr are no address of "
+				  "format %s",
+				  info->src_addrlen, MRF_S(info->src_addrlen),
+				  mrf_names_enum(&mrf_names_addr_format, form->format));
+	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2126,
+			  "fi_domain: src_addr has family %d and %zu byte%s, but must be a "
+			  "sockaddr_in or sockaddr_in6",
+			  sa->sa_family, info->src_addrlen, MRF_S(info->src_addrlen));
+}
+
+static int given_address(const struct fi_info *info, const struct mrf_form *form,
+			 union mrf_addr *addr)
+{
+	if (info->src_addrlen < sizeof(addr->sa.sa_family))
 		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2125,
 				  "fi_domain: src_addrlen=%zu is too short for an address",
 				  info->src_addrlen);
-	if (!mrf_addr_set(addr, sa, info->src_addrlen))
-		return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2126,
-				  "fi_domain: src_addr has family %d and %zu byte%s, but "
-				  "must be a sockaddr_in or sockaddr_in6",
-				  sa->sa_family, info->src_addrlen, MRF_S(info->src_addrlen));
+	if (!mrf_form_take(form, info->src_addr, info->src_addrlen, addr))
+		return refuse_given(info, form);
 	mrf_addr_set_port(addr, 0);
 	return 0;
 }
 
-static bool path_fits(const struct mrf_vnl_path *path, const struct fi_info *info)
+static bool path_fits(const struct mrf_vnl_path *path, const struct fi_info *info,
+		      const struct mrf_form *form)
 {
 	const char *name = info->domain_attr->name;
 
@@ -118,11 +131,12 @@ static bool path_fits(const struct mrf_vnl_path *path, const struct fi_info *inf
 	case FI_SOCKADDR_IN6:
 		return path->addr.sa.sa_family == AF_INET6;
 	default:
-		return true;
+		return mrf_form_has(form, path->addr.sa.sa_family);
 	}
 }
 
-static int found_address(const struct fi_info *info, union mrf_addr *addr)
+static int found_address(const struct fi_info *info, const struct mrf_form *form,
+			 union mrf_addr *addr)
 {
 	const char *name = info->domain_attr->name;
 	struct mrf_vnl_path *paths;
@@ -132,7 +146,7 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 	if (ret)
 		return mrf_refuse(-ret, FI_LOG_DOMAIN, 5103,
 				  "fi_domain: src_addr=NULL, and RDMA devices cannot be listed");
-	for (i = 0; i < count && !path_fits(&paths[i], info); i++)
+	for (i = 0; i < count && !path_fits(&paths[i], info, form); i++)
 		;
 	if (i < count)
 		*addr = paths[i].addr;
@@ -145,7 +159,8 @@ static int found_address(const struct fi_info *info, union mrf_addr *addr)
 			  name ? name : "(any)", info->addr_format);
 }
 
-int mrf_domain_address(const struct fi_info *info, union mrf_addr *addr)
+int mrf_domain_address(const struct fi_info *info, const struct mrf_form *form,
+		       union mrf_addr *addr)
 {
-	return info->src_addr ? given_address(info, addr) : found_address(info, addr);
+	return info->src_addr ? given_address(info, form, addr) : found_address(info, form, addr);
 }

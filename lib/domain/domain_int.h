@@ -5,6 +5,7 @@
 
 #include <rdma/fi_domain.h>
 #include "base/addr.h"
+#include "contract/form.h"
 #include "domain/fabric.h"
 
 /* --- the fi_info with which a domain is opened: domain_info.c ----------------------- */
@@ -16,7 +17,8 @@ int mrf_domain_check(const struct mrf_fabric *fabric, const struct fi_info *info
  * Finds the local address to use: src_addr, or without one the first usable address that
  * fits the domain's name and the address format. The port is 0. -FI_EINVAL, -FI_ENODEV.
  */
-int mrf_domain_address(const struct fi_info *info, union mrf_addr *addr);
+int mrf_domain_address(const struct fi_info *info, const struct mrf_form *form,
+		       union mrf_addr *addr);
 
 /* --- its calls: domain_ops.c -------------------------------------------------------- */
 

@@ -19,14 +19,55 @@
 #include "obj/cq.h"
 #include "obj/eq.h"
 
+static int refuse_av_type(const struct mrf_domain *domain, const struct fi_av_attr *attr)
+{
+	const struct mrf_profile *profile = domain->space.profile;
+
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_AV, 2235,
+		"fi_av_attr.type=%s: fi_getinfo was asked for %s, and FI_MRFAB_PROFILE=%s "
+		"(%s) has no other type then",
+		mrf_names_enum(&mrf_names_av_type, attr->type),
+		mrf_names_enum(&mrf_names_av_type, domain->av_type), profile->name, profile->what);
+}
+
+/* As the profile has it. */
+static int take_av_type(const struct mrf_domain *domain, struct fi_av_attr *attr)
+{
+	const struct mrf_profile *profile = domain->space.profile;
+	enum fi_av_type has = domain->av_type ? domain->av_type : FI_AV_TABLE;
+	enum fi_av_type asked = attr->type ? attr->type : FI_AV_TABLE;
+
+	switch (profile ? profile->av : MRF_AV_ASKED) {
+	case MRF_AV_ASKED:
+		return 0;
+	case MRF_AV_HINTED:
+		return domain->av_type && asked != has ? refuse_av_type(domain, attr) : 0;
+	case MRF_AV_DOMAIN:
+		attr->type = has;
+		return 0;
+	case MRF_AV_TABLES:
+		break;
+	}
+	attr->type = FI_AV_TABLE;
+	return 0;
+}
+
 static int open_av(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **av,
 		   void *context)
 {
 	struct mrf_domain *domain = mrf_domain_from_fid(fid);
 	uint32_t format = domain->addr.sa.sa_family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+	const struct mrf_profile *profile = domain->space.profile;
 	int ret = mrf_obj_check(&domain->obj, "fi_av_open");
 
-	return ret ? ret : mrf_av_open(&domain->obj, format, attr, av, context);
+	if (!ret && attr)
+		ret = take_av_type(domain, attr);
+	if (!ret)
+		ret = mrf_av_open(&domain->obj, format, attr, av, context);
+	if (!ret)
+		mrf_av_take_profile(*av, domain->form, profile);
+	return ret;
 }
 
 static int open_cq(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq,

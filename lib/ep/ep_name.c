@@ -21,9 +21,7 @@ int mrf_ep_getname(fid_t fid, void *addr, size_t *addrlen)
 	own = ep->addr;
 	mrf_lock_release(&ep->setup);
 	room = *addrlen;
-	*addrlen = len = mrf_addr_len(&own);
-	if (room)
-		memcpy(addr, &own, mrf_min(room, len));
+	*addrlen = len = mrf_form_put(ep->domain->form, &own, addr, room);
 	/* Not logged: applications ask with too little room to learn the length. */
 	return room < len ? -FI_ETOOSMALL : 0;
 }
@@ -42,15 +40,15 @@ static bool names_any_host(const union mrf_addr *addr)
 /* Reads the address, and completes it with what it leaves open. */
 static int take_addr(const struct mrf_ep *ep, const void *from, size_t len, union mrf_addr *addr)
 {
-	const struct sockaddr *sa = from;
+	const struct mrf_form *form = ep->domain->form;
 	char text[MRF_ADDR_TEXT], own[MRF_ADDR_TEXT];
 
-	if (!sa || len < sizeof(sa->sa_family) || sa->sa_family != ep->domain->addr.sa.sa_family ||
-	    !mrf_addr_set(addr, sa, len))
+	if (!from || !mrf_form_take(form, from, len, addr) ||
+	    addr->sa.sa_family != ep->domain->addr.sa.sa_family)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4076,
 				  "fi_setname: the address is NULL, too short or of another format "
 				  "than the endpoint's, which has %zu bytes",
-				  mrf_addr_len(&ep->domain->addr));
+				  mrf_form_put(form, &ep->domain->addr, NULL, 0));
 	if (!names_any_host(addr) && !mrf_addr_same_host(&addr->sa, &ep->domain->addr.sa))
 		return mrf_refuse(FI_EADDRNOTAVAIL, FI_LOG_EP_CTRL, 4077,
 				  "fi_setname: %s is not an address of the endpoint's domain: that "

@@ -269,7 +269,7 @@ static unsigned inject_size(const struct mrf_promise *promise, const struct fi_t
 
 static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct fi_info *info)
 {
-	const union mrf_addr *src = info->src_addr;
+	union mrf_addr src;
 
 	ep->domain = domain;
 	ep->kicked = mrf_service_kicked;
@@ -288,8 +288,10 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 		ep->max_recvs = (unsigned)mrf_min(info->rx_attr->size, MRF_LIMIT_SIZE);
 	/* The port is the one that the application asked for, if any. */
 	ep->addr = domain->addr;
-	if (src && src->sa.sa_family == ep->addr.sa.sa_family)
-		mrf_addr_set_port(&ep->addr, mrf_addr_port(src));
+	if (info->src_addr &&
+	    mrf_form_take(domain->form, info->src_addr, info->src_addrlen, &src) &&
+	    src.sa.sa_family == ep->addr.sa.sa_family)
+		mrf_addr_set_port(&ep->addr, mrf_addr_port(&src));
 	mrf_peers_init(ep);
 	mrf_idle_init(ep);
 	mrf_list_init(&ep->free_ops);

@@ -110,10 +110,28 @@ static int resolve_name(const struct mrf_info_query *query, struct mrf_info_addr
 	return 0;
 }
 
-static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void *hint, size_t len)
+/* One in the provider's own form. */
+static int take_foreign_hint(const struct mrf_info_query *query, struct mrf_info_addrs *addrs,
+			     const char *field, const void *hint, size_t len)
+{
+	if (!mrf_form_take(query->form, hint, len, &addrs->addr[0]))
+		return mrf_info_decline(1008, field,
+					"hints->%s, of %zu byte%s, is not an address of format %s, "
+					"which FI_MRFAB_PROFILE=%s offers",
+					field, len, MRF_S(len),
+					mrf_names_enum(&mrf_names_addr_format, query->form->format),
+					query->profile->name);
+	addrs->count = 1;
+	return 0;
+}
+
+static int take_hint(const struct mrf_info_query *query, struct mrf_info_addrs *addrs,
+		     const char *field, const void *hint, size_t len)
 {
 	const struct sockaddr *sa = hint;
 
+	if (query->form->kind != MRF_FORM_SOCKET)
+		return take_foreign_hint(query, addrs, field, hint, len);
 	if (len < sizeof(sa->sa_family))
 		return mrf_refuse(FI_EINVAL, FI_LOG_FABRIC, 1007,
 				  "hints->%slen=%zu is too short for hints->%s", field, len, field);
@@ -129,8 +147,26 @@ static int take_hint(struct mrf_info_addrs *addrs, const char *field, const void
 	return 0;
 }
 
-static int check_format(const struct fi_info *hints)
+static int refuse_foreign(const struct mrf_info_query *query)
 {
+	uint32_t asked = query->hints->addr_format;
+
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1037,
+			  "hints->addr_format=%u (%s): FI_MRFAB_PROFILE=%s (%s) does not offer it, "
+			  "but %s",
+			  asked, mrf_names_enum(&mrf_names_addr_format, asked),
+			  query->profile->name, query->profile->what,
+			  mrf_names_enum(&mrf_names_addr_format, query->form->format));
+}
+
+static int check_format(const struct mrf_info_query *query)
+{
+	const struct fi_info *hints = query->hints;
+
+	if (query->form->kind != MRF_FORM_SOCKET)
+		return hints->addr_format && hints->addr_format != query->form->format
+			       ? refuse_foreign(query)
+			       : 0;
 	switch (hints->addr_format) {
 	case FI_FORMAT_UNSPEC:
 	case FI_SOCKADDR:
@@ -155,13 +191,15 @@ int mrf_info_resolve(struct mrf_info_query *query)
 	int ret = 0;
 
 	if (hints)
-		ret = check_format(hints);
+		ret = check_format(query);
 	if (!ret && named)
 		ret = resolve_name(query, source ? &query->src : &query->dest);
 	if (!ret && hints && hints->src_addr && !source)
-		ret = take_hint(&query->src, "src_addr", hints->src_addr, hints->src_addrlen);
+		ret = take_hint(query, &query->src, "src_addr", hints->src_addr,
+				hints->src_addrlen);
 	if (!ret && hints && hints->dest_addr && (source || !named))
-		ret = take_hint(&query->dest, "dest_addr", hints->dest_addr, hints->dest_addrlen);
+		ret = take_hint(query, &query->dest, "dest_addr", hints->dest_addr,
+				hints->dest_addrlen);
 	return ret;
 }
 
@@ -315,6 +353,10 @@ static bool match_names(const struct mrf_info_query *query, const struct mrf_vnl
 	if (family != AF_UNSPEC && family != path->addr.sa.sa_family)
 		return differs(match, 1052, "hints->addr_format asks for %s addresses",
 			       family == AF_INET ? "IPv4" : "IPv6");
+	if (!mrf_form_has(query->form, path->addr.sa.sa_family))
+		return differs(match, 1058,
+			       "an address of FI_MRFAB_PROFILE=%s has no room for one of IPv6",
+			       query->profile->name);
 	if (hints && hints->fabric_attr && !match_fabric(hints->fabric_attr, path, match))
 		return false;
 	return !hints || !hints->domain_attr || match_domain(query, path, match);

@@ -96,7 +96,7 @@ static void make_domain(struct fi_domain_attr *domain, const struct mrf_info_que
 	*domain = query->has->domain;
 	domain->threading = FI_THREAD_SAFE;
 	domain->control_progress = domain->data_progress = FI_PROGRESS_AUTO;
-	domain->av_type = FI_AV_UNSPEC;
+	domain->av_type = query->profile ? query->profile->av_type : FI_AV_UNSPEC;
 	domain->auth_key_size = 0;
 	if (!hint)
 		return;
@@ -107,15 +107,19 @@ static void make_domain(struct fi_domain_attr *domain, const struct mrf_info_que
 		domain->control_progress = hint->control_progress;
 	if (hint->data_progress)
 		domain->data_progress = hint->data_progress;
-	domain->av_type = hint->av_type;
+	if (hint->av_type)
+		domain->av_type = hint->av_type;
 }
 
 /* --- addresses and names --------------------------------------------------- */
 
-static bool copy_addr(void **to, size_t *len, const union mrf_addr *addr)
+static bool copy_addr(void **to, size_t *len, const struct mrf_form *form,
+		      const union mrf_addr *addr)
 {
-	*len = mrf_addr_len(addr);
-	*to = mrf_info_copy(addr, *len);
+	char whole[MRF_FORM_MAX];
+
+	*len = mrf_form_put(form, addr, whole, sizeof(whole));
+	*to = mrf_info_copy(whole, *len);
 	return *to;
 }
 
@@ -130,19 +134,19 @@ static bool make_names(struct fi_info *info, const struct mrf_vnl_path *path)
 	return info->fabric_attr->name && info->fabric_attr->prov_name && info->domain_attr->name;
 }
 
-static bool make_addrs(struct fi_info *info, const struct mrf_vnl_path *path,
-		       const struct mrf_info_match *match)
+static bool make_addrs(struct fi_info *info, const struct mrf_form *form,
+		       const struct mrf_vnl_path *path, const struct mrf_info_match *match)
 {
 	char text[INET6_ADDRSTRLEN];
-	bool ip4 = match->src.sa.sa_family == AF_INET;
 	size_t len;
 
-	info->addr_format = ip4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+	info->addr_format = mrf_form_format(form, match->src.sa.sa_family);
 	inet_ntop(match->src.sa.sa_family, mrf_addr_host(&match->src.sa, &len), text, sizeof(text));
 	info->nic = mrf_info_nic_make(path, text);
-	if (!info->nic || !copy_addr(&info->src_addr, &info->src_addrlen, &match->src))
+	if (!info->nic || !copy_addr(&info->src_addr, &info->src_addrlen, form, &match->src))
 		return false;
-	return !match->has_dest || copy_addr(&info->dest_addr, &info->dest_addrlen, &match->dest);
+	return !match->has_dest ||
+	       copy_addr(&info->dest_addr, &info->dest_addrlen, form, &match->dest);
 }
 
 static bool copy_hinted_key(uint8_t **to, size_t *to_size, const uint8_t *from, size_t size)
@@ -221,7 +225,8 @@ struct fi_info *mrf_info_make(const struct mrf_info_query *query, const struct m
 	if (!info)
 		return NULL;
 	make_attrs(info, query);
-	if (make_names(info, path) && make_addrs(info, path, match) && make_keys(info, query))
+	if (make_names(info, path) && make_addrs(info, query->form, path, match) &&
+	    make_keys(info, query))
 		return info;
 	mrf_info_free(info);
 	return NULL;

@@ -108,6 +108,8 @@ static int set_profile(struct mrf_info_query *query, const char *name)
 	if (!query->profile)
 		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1035, "FI_MRFAB_PROFILE=\"%.64s\": %s",
 				  name, why);
+	if (query->profile->form)
+		query->form = query->profile->form;
 	query->variable = "FI_MRFAB_PROFILE";
 	query->required = name;
 	query->offer = mrf_profile_offer(query->profile,
@@ -154,6 +156,7 @@ int mrf_info_mode_set(struct mrf_info_query *query)
 	set_ask(query);
 	query->offer = mrf_mr_offer_default;
 	query->has = &mrf_info_offer;
+	query->form = &mrf_form_socket;
 	ret = profile ? set_profile(query, profile) : set_modes(query);
 	if (!ret && query->mr.caps & FI_HMEM)
 		mrf_mr_offer_need_hmem(&query->offer);

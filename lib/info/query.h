@@ -38,6 +38,7 @@ struct mrf_info_query {
 	/* FI_MRFAB_MR_MODE or FI_MRFAB_PROFILE, and its value, owned by the environment; or NULL */
 	const char *variable, *required;
 	const struct mrf_profile *profile; /* or NULL */
+	const struct mrf_form *form;	   /* of addresses, in hints and in the answer */
 	/* mrf_info_offer; or own, which is within the profile's limits. */
 	const struct mrf_info_offer *has;
 	struct mrf_info_offer *own; /* NULL without a profile; freed by mrf_info_mode_fini */
@@ -75,7 +76,7 @@ bool mrf_info_match(const struct mrf_info_query *query, const struct mrf_vnl_pat
 /* --- mr_mode, from the hints and FI_MRFAB_MR_MODE: mode.c ------------------------- */
 
 /*
- * Sets mr, offer, has, profile and required from the hints and the present environment. -FI_ENODATA
+ * Sets mr, offer, has, profile, form and required from the hints and the present environment. -FI_ENODATA
  * (logged): FI_MRFAB_MR_MODE or FI_MRFAB_PROFILE makes no sense.
  */
 int mrf_info_mode_set(struct mrf_info_query *query);

@@ -260,21 +260,26 @@ static const struct field info_head[] = {
 
 static const struct field info_handle = F(fi_info, handle, KIND_PTR);
 
-/* False: not an address of a family known here, or too short for it. */
-static bool put_inet(struct out *out, const void *bytes, size_t len)
+/* False: not an address of a form known here. */
+static bool put_known(struct out *out, uint32_t format, const void *bytes, size_t len)
 {
-	union mrf_addr addr = { .sa.sa_family = AF_UNSPEC };
-	sa_family_t family;
-	char text[MRF_ADDR_TEXT];
+	const struct mrf_form *form = mrf_form_of(format);
+	union mrf_addr addr;
+	char text[MRF_FORM_MAX];
 
-	memcpy(&addr, bytes, mrf_min(len, sizeof(addr)));
-	family = addr.sa.sa_family;
-	if ((family != AF_INET && family != AF_INET6) || len < mrf_addr_len(&addr))
+	if (!mrf_form_take(form, bytes, len, &addr))
 		return false;
-	addr.in6.sin6_scope_id = 0;
-	print(out, "fi_sockaddr_in%s://%s", family == AF_INET6 ? "6" : "",
-	      mrf_addr_text(&addr, text, sizeof(text)));
+	if (addr.sa.sa_family == AF_INET6)
+		addr.in6.sin6_scope_id = 0;
+	print(out, "%s", mrf_form_text(form, &addr, text));
 	return true;
+}
+
+/* Of those that have names here. */
+static bool is_known(uint32_t format)
+{
+	return format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR || format == FI_SOCKADDR_IN ||
+	       format == FI_SOCKADDR_IN6 || mrf_form_of(format)->kind == MRF_FORM_BYTES;
 }
 
 static void put_addr(struct out *out, uint32_t format, const void *addr, size_t len)
@@ -290,9 +295,7 @@ static void put_addr(struct out *out, uint32_t format, const void *addr, size_t 
 		print(out, "%.*s", (int)mrf_min(len, TOSTR_BYTES), (const char *)addr);
 		return;
 	}
-	if ((format == FI_FORMAT_UNSPEC || format == FI_SOCKADDR || format == FI_SOCKADDR_IN ||
-	     format == FI_SOCKADDR_IN6) &&
-	    put_inet(out, addr, len))
+	if (is_known(format) && put_known(out, format, addr, len))
 		return;
 	print(out, "0x");
 	for (i = 0; i < len && out->used + 1 < out->len; i++)

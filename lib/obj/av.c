@@ -89,16 +89,15 @@ static int av_lookup(struct fid_av *fid, fi_addr_t fi_addr, void *addr, size_t *
 				  addrlen ? "addr" : "addrlen");
 	if (mrf_av_get(av, fi_addr, &found))
 		return no_entry("fi_av_lookup", fi_addr);
-	if (*addrlen)
-		memcpy(addr, &found, mrf_min(*addrlen, av->addr_len));
-	*addrlen = av->addr_len;
+	*addrlen = mrf_form_put(av->form, &found, addr, *addrlen);
 	return 0;
 }
 
 static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf, size_t *len)
 {
-	char text[MRF_ADDR_TEXT];
-	union mrf_addr one = { 0 };
+	const struct mrf_av *av = mrf_av_of(fid);
+	char text[MRF_FORM_MAX];
+	union mrf_addr one;
 	int n;
 
 	if (!addr || !len) {
@@ -106,12 +105,11 @@ static const char *av_straddr(struct fid_av *fid, const void *addr, char *buf, s
 			   addr ? "len" : "addr");
 		return NULL;
 	}
-	memcpy(&one, addr, mrf_av_of(fid)->addr_len);
-	n = snprintf(buf, buf ? *len : 0, "%s%s",
-		     one.sa.sa_family == AF_INET    ? "fi_sockaddr_in://"
-		     : one.sa.sa_family == AF_INET6 ? "fi_sockaddr_in6://"
-						    : "",
-		     mrf_addr_text(&one, text, sizeof(text)));
+	if (mrf_av_read(av, addr, &one))
+		mrf_form_text(av->form, &one, text);
+	else
+		mrf_addr_text(&one, text, sizeof(text));
+	n = snprintf(buf, buf ? *len : 0, "%s", text);
 	*len = (size_t)n + 1;
 	return buf;
 }
@@ -246,8 +244,7 @@ static struct mrf_av *av_new(uint32_t addr_format, const struct fi_av_attr *attr
 	if (!av)
 		return NULL;
 	av->family = addr_format == FI_SOCKADDR_IN6 ? AF_INET6 : AF_INET;
-	av->addr_len = addr_format == FI_SOCKADDR_IN6 ? sizeof(struct sockaddr_in6)
-						      : sizeof(struct sockaddr_in);
+	av->form = &mrf_form_socket;
 	av->table = attr->type != FI_AV_MAP;
 	av->async = attr->flags & FI_EVENT;
 	mrf_av_table_init(av);
@@ -285,6 +282,15 @@ int mrf_av_open(struct mrf_obj *domain, uint32_t addr_format, struct fi_av_attr 
 		attr->type = FI_AV_TABLE;
 	*av_fid = &av->fid;
 	return 0;
+}
+
+void mrf_av_take_profile(struct fid_av *fid, const struct mrf_form *form,
+			 const struct mrf_profile *profile)
+{
+	struct mrf_av *av = mrf_av_of(fid);
+
+	av->form = form;
+	av->profile = profile;
 }
 
 struct mrf_av *mrf_av_from_fid(struct fid *fid)

@@ -13,6 +13,7 @@
 
 #include <rdma/fi_domain.h>
 #include "base/list.h"
+#include "contract/profile.h"
 #include "obj/av_index.h"
 #include "obj/av_table.h"
 #include "obj/obj.h"
@@ -23,6 +24,10 @@
  */
 int mrf_av_open(struct mrf_obj *domain, uint32_t addr_format, struct fi_av_attr *attr,
 		struct fid_av **av, void *context);
+
+/* Right after it was opened: addresses are in this form, and calls those that the profile has. */
+void mrf_av_take_profile(struct fid_av *av, const struct mrf_form *form,
+			 const struct mrf_profile *profile);
 
 struct mrf_av *mrf_av_from_fid(struct fid *fid);
 struct mrf_obj *mrf_av_obj(struct mrf_av *av);

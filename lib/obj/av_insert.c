@@ -112,9 +112,17 @@ static void insert_failed(struct insertion *ins, int err, unsigned code, const c
 	ins->i++;
 }
 
+static const char *fault_of(const struct mrf_av *av, const union mrf_addr *addr)
+{
+	if (av->form->kind != MRF_FORM_SOCKET && addr->sa.sa_family != av->family)
+		return "it is not of the form and family that the domain's addresses have: pass on "
+		       "what fi_getname has returned";
+	return mrf_addr_fault(addr, av->family);
+}
+
 static void insert_one_locked(struct insertion *ins, const union mrf_addr *addr)
 {
-	const char *fault = mrf_addr_fault(addr, ins->av->family);
+	const char *fault = fault_of(ins->av, addr);
 	char text[MRF_ADDR_TEXT];
 	fi_addr_t name;
 
@@ -159,8 +167,10 @@ static int insert_end(struct insertion *ins)
 int mrf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *fi_addr,
 		  uint64_t flags, void *context)
 {
-	size_t len = mrf_av_of(fid)->addr_len, i;
+	const struct mrf_av *av = mrf_av_of(fid);
+	const char *next = addr;
 	struct insertion ins;
+	size_t i;
 	int ret;
 
 	if (!addr && count)
@@ -172,10 +182,11 @@ int mrf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t 
 	if (ret)
 		return ret;
 	for (i = 0; i < count; i++) {
-		union mrf_addr one = { 0 };
+		union mrf_addr one;
 
-		memcpy(&one, (const char *)addr + i * len, len);
+		mrf_av_read(av, next, &one);
 		insert_one_locked(&ins, &one);
+		next += mrf_form_size(av->form, av->family, next, SIZE_MAX);
 	}
 	return insert_end(&ins);
 }
@@ -198,7 +209,7 @@ static int resolve_node(const struct mrf_av *av, const char *node, const char *s
 	if (ret)
 		return ret;
 	memset(addr, 0, sizeof(*addr));
-	memcpy(addr, list->ai_addr, av->addr_len);
+	memcpy(addr, list->ai_addr, mrf_min(list->ai_addrlen, sizeof(*addr)));
 	freeaddrinfo(list);
 	return 0;
 }
@@ -214,6 +225,17 @@ static bool split_addr_str(const char *text, char *node, char *service)
 	end = 0;
 	return sscanf(text, "fi_sockaddr_in6://[%255[^]]]:%63[0-9]%n", node, service, &end) == 2 &&
 	       end && !text[end];
+}
+
+static int check_call(const struct mrf_av *av, const char *call)
+{
+	const struct mrf_profile *profile = av->profile;
+
+	if (!profile || !profile->by_name)
+		return 0;
+	return mrf_refuse(profile->by_name, FI_LOG_AV, 2234,
+			  "%s: this call does not exist with FI_MRFAB_PROFILE=%s (%s)", call,
+			  profile->name, profile->what);
 }
 
 static int check_names(const char *call, const char **node, const char **service, char *node_buf,
@@ -241,7 +263,9 @@ int mrf_av_insertsvc(struct fid_av *fid, const char *node, const char *service, 
 	union mrf_addr addr;
 	int gai, ret;
 
-	ret = check_names("fi_av_insertsvc", &node, &service, node_buf, service_buf);
+	ret = check_call(mrf_av_of(fid), "fi_av_insertsvc");
+	if (!ret)
+		ret = check_names("fi_av_insertsvc", &node, &service, node_buf, service_buf);
 	if (ret)
 		return ret;
 	gai = resolve_node(mrf_av_of(fid), node, service, &addr);
@@ -402,7 +426,9 @@ int mrf_av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const
 	int ret;
 
 	sym.numeric = node && is_numeric(mrf_av_of(fid), node);
-	ret = check_symmetric(&sym, &count);
+	ret = check_call(mrf_av_of(fid), "fi_av_insertsym");
+	if (!ret)
+		ret = check_symmetric(&sym, &count);
 	if (!ret)
 		ret = check_insert(mrf_av_of(fid), count, fi_addr, flags, context);
 	if (ret)

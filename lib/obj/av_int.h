@@ -28,10 +28,11 @@ struct mrf_av_entry {
 struct mrf_av {
 	struct fid_av fid;
 	struct mrf_obj obj;
-	sa_family_t family; /* immutable, like the next three */
-	size_t addr_len;
-	bool table; /* otherwise a map */
-	bool async; /* FI_EVENT */
+	sa_family_t family;		   /* immutable, like the next four */
+	bool table;			   /* otherwise a map */
+	bool async;			   /* FI_EVENT */
+	const struct mrf_form *form;	   /* of addresses that come in and go out */
+	const struct mrf_profile *profile; /* or NULL */
 	_Atomic(struct mrf_av_entry *) chunks[MRF_AV_CHUNKS];
 	atomic_size_t count; /* entries in use; changed under lock */
 	/* Insertions and removals, and so the last generation; changed under lock. */
@@ -61,6 +62,13 @@ static inline size_t mrf_av_chunk_of(size_t i, size_t *offset)
 static inline struct mrf_av *mrf_av_of(struct fid_av *fid)
 {
 	return mrf_container_of(fid, struct mrf_av, fid);
+}
+
+/* The address at this place. False: it is none of this vector's form. */
+static inline bool mrf_av_read(const struct mrf_av *av, const void *from, union mrf_addr *addr)
+{
+	return mrf_form_take(av->form, from, mrf_form_size(av->form, av->family, from, SIZE_MAX),
+			     addr);
 }
 
 /* The calls of fi_av(3) that insert addresses, which documents their results: av_insert.c. */

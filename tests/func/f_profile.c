@@ -19,31 +19,32 @@ static const struct expected {
 	int bits;
 	int segments; /* what two of them are answered with */
 	uint64_t too_great;
+	uint32_t format; /* of addresses */
 } profiles[] = {
-	{ "verbs", VAK | FI_MR_LOCAL, -FI_EINVAL, 0 },
-	{ "verbs-rxm", VAK | FI_MR_LOCAL, -FI_EINVAL, 0 },
-	{ "efa", VAK, -FI_EINVAL, 0 },
-	{ "efa-direct", VAK | FI_MR_LOCAL, -FI_EINVAL, 0 },
-	{ "cxi-client", CXI, -FI_ENOSYS, 1ull << 32 },
-	{ "cxi-prov", CXI | FI_MR_PROV_KEY, -FI_ENOSYS, 0 },
-	{ "cxi-odp", FI_MR_ENDPOINT | FI_MR_PROV_KEY, -FI_ENOSYS, 0 },
-	{ "ucx", VAK | FI_MR_RAW, -FI_EINVAL, 0 },
-	{ "mrail", FI_MR_RAW, -FI_EINVAL, 0 },
-	{ "tcp", 0, -FI_EINVAL, 0 },
-	{ "tcp+lenient", 0, -FI_EINVAL, 0 },
-	{ "tcp-rxm", 0, -FI_EINVAL, 0 },
-	{ "sockets", 0, 0, 0 },
-	{ "rxd", 0, -FI_EINVAL, 0 },
-	{ "shm", 0, 0, 0 },
-	{ "shm-fast", FI_MR_VIRT_ADDR, 0, 0 },
-	{ "psm2", 0, 0, 0 },
-	{ "psm3", 0, 0, 0 },
-	{ "opx", 0, -FI_EINVAL, 0 },
-	{ "gni", FI_MR_MMU_NOTIFY, -FI_EOPNOTSUPP, 0 },
-	{ "gni-basic", VAK, -FI_EOPNOTSUPP, 0 },
-	{ "bgq", 0, -FI_ENOSYS, 1ull << 16 },
-	{ "lpp", VAK, -FI_EINVAL, 0 },
-	{ "rma-event", FI_MR_RMA_EVENT, 0, 0 },
+	{ "verbs", VAK | FI_MR_LOCAL, -FI_EINVAL, 0, FI_SOCKADDR_IN },
+	{ "verbs-rxm", VAK | FI_MR_LOCAL, -FI_EINVAL, 0, FI_SOCKADDR_IN },
+	{ "efa", VAK, -FI_EINVAL, 0, FI_ADDR_EFA },
+	{ "efa-direct", VAK | FI_MR_LOCAL, -FI_EINVAL, 0, FI_ADDR_EFA },
+	{ "cxi-client", CXI, -FI_ENOSYS, 1ull << 32, FI_SOCKADDR_IN },
+	{ "cxi-prov", CXI | FI_MR_PROV_KEY, -FI_ENOSYS, 0, FI_SOCKADDR_IN },
+	{ "cxi-odp", FI_MR_ENDPOINT | FI_MR_PROV_KEY, -FI_ENOSYS, 0, FI_SOCKADDR_IN },
+	{ "ucx", VAK | FI_MR_RAW, -FI_EINVAL, 0, FI_SOCKADDR_IN },
+	{ "mrail", FI_MR_RAW, -FI_EINVAL, 0, FI_SOCKADDR_IN },
+	{ "tcp", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN },
+	{ "tcp+lenient", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN },
+	{ "tcp-rxm", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN },
+	{ "sockets", 0, 0, 0, FI_SOCKADDR_IN },
+	{ "rxd", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN },
+	{ "shm", 0, 0, 0, FI_ADDR_STR },
+	{ "shm-fast", FI_MR_VIRT_ADDR, 0, 0, FI_ADDR_STR },
+	{ "psm2", 0, 0, 0, FI_ADDR_PSMX2 },
+	{ "psm3", 0, 0, 0, FI_ADDR_PSMX3 },
+	{ "opx", 0, -FI_EINVAL, 0, FI_ADDR_OPX },
+	{ "gni", FI_MR_MMU_NOTIFY, -FI_EOPNOTSUPP, 0, FI_SOCKADDR_IN },
+	{ "gni-basic", VAK, -FI_EOPNOTSUPP, 0, FI_SOCKADDR_IN },
+	{ "bgq", 0, -FI_ENOSYS, 1ull << 16, FI_SOCKADDR_IN },
+	{ "lpp", VAK, -FI_EINVAL, 0, FI_SOCKADDR_IN },
+	{ "rma-event", FI_MR_RMA_EVENT, 0, 0, FI_SOCKADDR_IN },
 };
 #define NPROFILES (sizeof(profiles) / sizeof(profiles[0]))
 
@@ -65,16 +66,18 @@ static bool has(const struct scene *s, int bits)
 
 static void open_both(struct scene *s)
 {
-	static const struct fab_opt usual;
+	const struct fab_opt opt = { .addr_format = s->want->format, .av = FI_AV_TABLE };
 
-	fab_open(&s->fab, &s->mode, &usual);
+	fab_open(&s->fab, &s->mode, &opt);
+	must(s->fab.info->addr_format == opt.addr_format, "addr_format %u came back",
+	     s->fab.info->addr_format);
 	must(s->fab.bits == (uint64_t)s->want->bits, "mr_mode %#lx came back instead of %#x",
 	     (unsigned long)s->fab.bits, (unsigned)s->want->bits);
 	s->p = &s->e->peer[0];
 	if (s->p->up)
-		peer_reopen(s->p, &s->mode, &usual);
+		peer_reopen(s->p, &s->mode, &opt);
 	else
-		peer_start(s->p, &s->mode, &usual);
+		peer_start(s->p, &s->mode, &opt);
 	must(s->p->bits == (uint64_t)s->want->bits, "the peer was granted %#lx",
 	     (unsigned long)s->p->bits);
 	s->p->mapper = &s->fab;

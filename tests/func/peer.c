@@ -155,6 +155,7 @@ static void peer_open(struct peer *p, const struct mode *mode, const struct fab_
 				opt->closed } };
 	struct ctl_open *o = (struct ctl_open *)m.text;
 
+	o->av = opt->av;
 	memcpy(o->node, opt->node, sizeof(o->node));
 	memcpy(o->monitor, opt->monitor, sizeof(o->monitor));
 	memcpy(o->auth_key, opt->auth_key, sizeof(o->auth_key));

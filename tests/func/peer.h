@@ -62,6 +62,7 @@ bool ctl_recv(int fd, struct ctl *m);
 
 struct ctl_open {
 	char node[NAME_LEN], required[128], monitor[16], auth_key[32];
+	enum fi_av_type av;
 };
 
 struct peer {

@@ -65,6 +65,7 @@ static void do_open(struct ctl *m)
 	struct fab_opt opt = { .addr_format = (uint32_t)m->a[3] };
 
 	memcpy(&o, m->text, sizeof(o));
+	opt.av = o.av;
 	memcpy(opt.node, o.node, sizeof(opt.node));
 	memcpy(opt.auth_key, o.auth_key, sizeof(opt.auth_key));
 	mode = (struct mode){ "served", (uint32_t)m->a[0], (int)m->a[1],

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a provider answers to calls of fi_mr(3): one line "NAME OUTCOME" for each of them. It knows
- * libfabric only, and run-peers runs it over providers of libfabric and over libmrfab in the profile of
- * the same name: the lines should agree. Outcomes have no addresses and no sizes of a machine in them.
+ * What a provider answers to calls of fi_mr(3) and fi_av(3): one line "NAME OUTCOME" for each of them. It
+ * knows libfabric only, and run-peers runs it over providers of libfabric and over libmrfab in the profile
+ * of the same name: the lines should agree. Outcomes have no addresses and no sizes of a machine in them.
  *
  * The cases run in a process of their own, which goes on after a case that ended it or took too long.
  *
@@ -309,6 +309,88 @@ static void info_mr_key_size_too_great(void)
 
 	hints->domain_attr->mr_key_size = 4000;
 	say_answer(V17, hints);
+}
+
+/* Of the first answer, whose address is that of an interface. */
+static void info_addr_format(void)
+{
+	switch (info->addr_format) {
+	case FI_SOCKADDR_IN:
+		say("FI_SOCKADDR_IN");
+		break;
+	case FI_SOCKADDR_IN6:
+		say("FI_SOCKADDR_IN6");
+		break;
+	case FI_ADDR_STR:
+		say("FI_ADDR_STR");
+		break;
+	default:
+		say("%u", info->addr_format);
+	}
+}
+
+static void say_format(uint32_t format)
+{
+	struct fi_info *hints = make_hints(offered);
+
+	hints->addr_format = format;
+	say_answer(V17, hints);
+}
+
+static void info_format_in(void)
+{
+	say_format(FI_SOCKADDR_IN);
+}
+
+static void info_format_str(void)
+{
+	say_format(FI_ADDR_STR);
+}
+
+static void info_format_efa(void)
+{
+	say_format(FI_ADDR_EFA);
+}
+
+static void say_atomics(uint64_t order)
+{
+	struct fi_info *hints = make_hints(offered);
+
+	hints->caps |= FI_ATOMIC;
+	hints->tx_attr->msg_order = order;
+	say_answer(V17, hints);
+}
+
+static void info_atomics(void)
+{
+	say_atomics(0);
+}
+
+static void info_atomics_in_order(void)
+{
+	say_atomics(FI_ORDER_WAW);
+}
+
+static void say_av_type(enum fi_av_type av_type)
+{
+	static const char *const names[] = { "FI_AV_UNSPEC", "FI_AV_MAP", "FI_AV_TABLE" };
+
+	say("%s", names[av_type]);
+}
+
+static void info_av_type(void)
+{
+	say_av_type(info->domain_attr->av_type);
+}
+
+static void info_atomics_unasked(void)
+{
+	struct fi_info *hints = make_hints(offered), *answer;
+
+	hints->caps = 0;
+	must("fi_getinfo", get(V17, hints, &answer));
+	say("%s", answer->caps & FI_ATOMIC ? "yes" : "no");
+	fi_freeinfo(answer);
 }
 
 /* --- registering -------------------------------------------------------------------------- */
@@ -696,6 +778,85 @@ static void bind_endpoint(void)
 	close_mr(mr);
 }
 
+/* Connected endpoints do without address vectors. */
+static bool has_no_vectors(void)
+{
+	if (type == FI_EP_MSG)
+		say("not tried");
+	return type == FI_EP_MSG;
+}
+
+/* What becomes of one of this type. */
+static void say_opened(struct fid_domain *in, enum fi_av_type av_type)
+{
+	struct fi_av_attr attr = { .type = av_type };
+	struct fid_av *av;
+	int ret = fi_av_open(in, &attr, &av, NULL);
+
+	if (ret) {
+		say_result(ret);
+		return;
+	}
+	say_av_type(attr.type);
+	fi_close(&av->fid);
+}
+
+static void av_map(void)
+{
+	if (!has_no_vectors())
+		say_opened(domain, FI_AV_MAP);
+}
+
+/* In a domain for which fi_getinfo was asked for the other type. */
+static void av_table_for_map(void)
+{
+	struct fi_info *hints, *answer;
+	struct fid_domain *of_maps;
+
+	if (has_no_vectors())
+		return;
+	hints = make_hints(offered);
+	hints->domain_attr->av_type = FI_AV_MAP;
+	must("fi_getinfo", get(V17, hints, &answer));
+	must("fi_domain", fi_domain(fabric, answer, &of_maps, NULL));
+	say_opened(of_maps, FI_AV_TABLE);
+	fi_close(&of_maps->fid);
+	fi_freeinfo(answer);
+}
+
+static struct fid_av *open_av(void)
+{
+	struct fi_av_attr attr = { .type = FI_AV_UNSPEC };
+	struct fid_av *av;
+
+	if (has_no_vectors())
+		return NULL;
+	must("fi_av_open", fi_av_open(domain, &attr, &av, NULL));
+	return av;
+}
+
+static void av_insertsvc(void)
+{
+	struct fid_av *av = open_av();
+	fi_addr_t addr;
+
+	if (!av)
+		return;
+	say_result(fi_av_insertsvc(av, "127.0.0.1", "7000", &addr, 0, NULL));
+	fi_close(&av->fid);
+}
+
+static void av_insertsym(void)
+{
+	struct fid_av *av = open_av();
+	fi_addr_t addr;
+
+	if (!av)
+		return;
+	say_result(fi_av_insertsym(av, "127.0.0.1", 1, "7000", 1, &addr, 0, NULL));
+	fi_close(&av->fid);
+}
+
 static void enable(void)
 {
 	struct fid_mr *mr = region();
@@ -768,6 +929,14 @@ static const struct {
 	{ "info_mr_iov_limit_too_great", info_mr_iov_limit_too_great },
 	{ "info_mr_cnt_too_great", info_mr_cnt_too_great },
 	{ "info_mr_key_size_too_great", info_mr_key_size_too_great },
+	{ "info_addr_format", info_addr_format },
+	{ "info_format_in", info_format_in },
+	{ "info_format_str", info_format_str },
+	{ "info_format_efa", info_format_efa },
+	{ "info_av_type", info_av_type },
+	{ "info_atomics", info_atomics },
+	{ "info_atomics_in_order", info_atomics_in_order },
+	{ "info_atomics_unasked", info_atomics_unasked },
 	{ "reg_all_rights", reg_all_rights },
 	{ "reg_remote_read", reg_remote_read },
 	{ "reg_key_of_16_bits", reg_key_of_16_bits },
@@ -802,6 +971,10 @@ static const struct {
 	{ "bind_counter_without_flags", bind_counter_without_flags },
 	{ "bind_queue", bind_queue },
 	{ "bind_endpoint", bind_endpoint },
+	{ "av_map", av_map },
+	{ "av_table_for_map", av_table_for_map },
+	{ "av_insertsvc", av_insertsvc },
+	{ "av_insertsym", av_insertsym },
 	{ "enable", enable },
 	{ "refresh", refresh },
 	{ "bind_domain_to_events", bind_domain_to_events },

@@ -45,6 +45,7 @@ unit_programs += \
 	tests/unit/t_local \
 	tests/unit/t_rpc \
 	tests/unit/t_msg_calls \
+	tests/unit/t_profile_addr \
 	tests/unit/t_profile_ep \
 	tests/unit/t_profile_mr \
 	tests/unit/t_once \
@@ -132,6 +133,10 @@ tests_unit_t_timers_SOURCES = tests/unit/t_timers.c $(EP_FIXTURE)
 tests_unit_t_timers_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_profile_mr_SOURCES = tests/unit/t_profile_mr.c $(EP_FIXTURE)
 tests_unit_t_profile_mr_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_profile_addr_SOURCES = tests/unit/t_profile_addr.c tests/fake/fake_vnl.h tests/unit/one_device.h \
+	$(EP_FIXTURE)
+tests_unit_t_profile_addr_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_profile_addr_LDFLAGS = $(AM_LDFLAGS) $(WRAP_VNL)
 tests_unit_t_profile_ep_SOURCES = tests/unit/t_profile_ep.c $(EP_FIXTURE)
 tests_unit_t_profile_ep_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_msg_calls_SOURCES = tests/unit/t_msg_calls.c $(EP_FIXTURE)

@@ -127,6 +127,70 @@ START_TEST(page_has_what_endpoints_of_each_profile_do)
 }
 END_TEST
 
+START_TEST(page_has_the_addresses_of_each_profile)
+{
+	const struct mrf_profile *profile = mrf_profile_at((size_t)_i);
+	const struct mrf_form *form = profile->form;
+	char row[256], len[16] = "text";
+
+	if (!form)
+		return;
+	if (form->kind == MRF_FORM_BYTES)
+		snprintf(len, sizeof(len), "%zu", form->len);
+	snprintf(row, sizeof(row), "\n%s\t%s\t%s\n", profile->name,
+		 mrf_names_enum(&mrf_names_addr_format, form->format), len);
+	want(row);
+}
+END_TEST
+
+static bool lacks_names(const struct mrf_profile *profile)
+{
+	return profile->by_name == FI_ENOSYS;
+}
+
+static bool is_hinted(const struct mrf_profile *profile)
+{
+	return profile->av == MRF_AV_HINTED;
+}
+
+static bool is_domains(const struct mrf_profile *profile)
+{
+	return profile->av == MRF_AV_DOMAIN;
+}
+
+static bool has_tables(const struct mrf_profile *profile)
+{
+	return profile->av == MRF_AV_TABLES;
+}
+
+/* The names of those to which this belongs, and how what is said of them begins. */
+static void want_list(bool (*belongs)(const struct mrf_profile *profile), const char *said)
+{
+	char list[512] = "";
+	const char *comma = "";
+	size_t i, at = (size_t)snprintf(list, sizeof(list), "\n.TP\n.B");
+
+	for (i = 0; i < PROFILES; i++) {
+		if (!belongs(mrf_profile_at(i)))
+			continue;
+		at += (size_t)snprintf(list + at, sizeof(list) - at, "%s %s", comma,
+				       mrf_profile_at(i)->name);
+		comma = ",";
+	}
+	snprintf(list + at, sizeof(list) - at, "\n%s", said);
+	want(list);
+}
+
+START_TEST(page_has_the_address_vectors_of_each_profile)
+{
+	want("\n\\-FI_ENOSYS (MRF\\-E2234).\n.TP\n.B efa, ");
+	want_list(lacks_names, ".P\n");
+	want_list(is_hinted, "it has to be the one that hints");
+	want_list(is_domains, "it is the one that hints");
+	want_list(has_tables, "it is FI_AV_TABLE\n");
+}
+END_TEST
+
 START_TEST(page_says_whose_each_profile_is)
 {
 	const struct mrf_profile *profile = mrf_profile_at((size_t)_i);
@@ -152,6 +216,8 @@ static TCase *tcase_profile_page(void)
 	tcase_add_loop_test(tc, page_has_the_modes_and_limits_of_each_profile, 0, PROFILES);
 	tcase_add_loop_test(tc, page_has_the_calls_of_each_profile, 0, PROFILES);
 	tcase_add_loop_test(tc, page_has_what_endpoints_of_each_profile_do, 0, PROFILES);
+	tcase_add_loop_test(tc, page_has_the_addresses_of_each_profile, 0, PROFILES);
+	tcase_add_test(tc, page_has_the_address_vectors_of_each_profile);
 	tcase_add_loop_test(tc, page_says_whose_each_profile_is, 0, PROFILES);
 	tcase_add_test(tc, page_has_every_profile);
 	return tc;

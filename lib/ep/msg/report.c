@@ -117,8 +117,7 @@ static void report_stranger_locked(struct mrf_ep *ep, const struct mrf_recv *rec
 	struct mrf_comp_err entry;
 
 	fill_error(ep, &entry, recv, message, FI_EADDRNOTAVAIL, 4329);
-	entry.addr_len = mrf_addr_len(addr);
-	memcpy(entry.text, addr, entry.addr_len);
+	entry.addr_len = mrf_form_put(ep->domain->form, addr, entry.text, sizeof(entry.text));
 	tell_error_entry_locked(ep, &entry);
 }
 

@@ -70,6 +70,7 @@ enum mrf_local_kind {
 struct mrf_local_rest {
 	uint64_t from, upto; /* these bytes of the transfer are held */
 	bool arrives, message, whole;
+	bool wide; /* STAGED, of bytes that arrive: mrf_stage_widen */
 	/* STAGED: the ring, or a slot (ring is NULL), and its size */
 	struct mrf_stage_ring *ring;
 	void *memory;

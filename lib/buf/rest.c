@@ -43,6 +43,7 @@ struct mrf_local_rest *mrf_local_rest_new(const struct mrf_local_req *req, uint6
 	rest->arrives = req->arrives;
 	rest->message = req->message;
 	rest->whole = req->whole;
+	rest->wide = false;
 	memcpy(rest->iov, req->iov, req->count * sizeof(*req->iov));
 	if (req->desc)
 		memcpy(rest->desc, req->desc, req->count * sizeof(*req->desc));

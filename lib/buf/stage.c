@@ -177,7 +177,7 @@ static uint8_t *place_of(const struct mrf_local_rest *rest, uint64_t pos)
  */
 static uint64_t under_way(const struct mrf_local_rest *rest)
 {
-	return mrf_min(rest->size, MRF_STAGE_UNDER_WAY);
+	return rest->wide ? rest->size : mrf_min(rest->size, MRF_STAGE_UNDER_WAY);
 }
 
 /* Bytes to be sent: the first chunk has been copied when the call returns. */
@@ -287,6 +287,16 @@ uint64_t mrf_stage_begin(struct mrf_local *local, uint64_t acked)
 	if (!rest->arrives && rest->upto + len > rest->from + rest->size)
 		rest->from = rest->upto + len - rest->size;
 	return len;
+}
+
+void mrf_stage_widen(struct mrf_local *local)
+{
+	struct mrf_local_rest *rest = local->rest;
+
+	if (local->kind != MRF_LOCAL_STAGED || !rest->arrives || rest->wide)
+		return;
+	rest->wide = true;
+	rest->upto = mrf_min(rest->total, rest->from + rest->size);
 }
 
 int mrf_stage_copy(const struct mrf_buf *buf, const struct mrf_local *local, uint64_t len)

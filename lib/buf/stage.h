@@ -46,6 +46,11 @@ bool mrf_stage_has_step(const struct mrf_local *local, uint64_t acked);
 /* Begins the step: returns how many bytes are to be copied. Under the endpoint's lock. */
 uint64_t mrf_stage_begin(struct mrf_local *local, uint64_t acked);
 /*
+ * The bytes of a transfer, if they arrive, come from a device: as many may be under way as there is
+ * room for, because that device takes its time, too. Under the lock.
+ */
+void mrf_stage_widen(struct mrf_local *local);
+/*
  * Copies them, without the lock. Errors as in mrf_stage_take (logged), and -FI_ECANCELED: a
  * region was closed.
  */

@@ -15,7 +15,7 @@
 #include "verbs/vmr.h"
 
 #define MRF_STAGE_CHUNK MRF_STAGE_PIECE /* bytes that are copied at a time */
-#define MRF_STAGE_CHUNKS 4		/* of a ring */
+#define MRF_STAGE_CHUNKS 8		/* of a ring: both devices and the wire are kept busy */
 #define MRF_STAGE_RING (MRF_STAGE_CHUNKS * MRF_STAGE_CHUNK)
 #define MRF_STAGE_UNDER_WAY (2 * MRF_STAGE_CHUNK) /* of what arrives */
 

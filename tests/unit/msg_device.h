@@ -13,7 +13,7 @@
 
 #define MSG_CAPS (FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_RMA | FI_HMEM)
 #define SHORT 16384u
-#define LEN (5 * MRF_STAGE_CHUNK + 1000) /* longer than the places of a line */
+#define LEN ((MRF_STAGE_CHUNKS + 1) * MRF_STAGE_CHUNK + 1000) /* longer than the places of a line */
 #define ROOM (4 * LEN)
 
 /* Memory of one end. */

@@ -4,10 +4,11 @@
  * (buf/stage.h), while connections break, regions are closed, and copies fail.
  */
 #include <rdma/fi_ext_mrfab.h>
+#include "buf/local.h"
 #include "buf/stage.h"
 #include "device_fixture.h"
 
-#define LEN (5 * MRF_STAGE_CHUNK + 1000) /* longer than a ring */
+#define LEN ((MRF_STAGE_CHUNKS + 1) * MRF_STAGE_CHUNK + 1000) /* longer than a ring */
 #define FAR 5
 
 static uint8_t *dev; /* LEN bytes of device 0, */
@@ -389,10 +390,10 @@ START_TEST(staged_chunks_are_copied_while_others_are_in_flight)
 	hold(0);
 	fake_hold(true);
 	ck_assert_int_eq(write_dev(0, LEN), 0);
-	/* A ring has four; the first was copied by the call. */
-	want_soon(atomic_load(&copies) == 4);
-	want_soon(fake_queued() == 4);
-	ck_assert_uint_eq(atomic_load(&copies), 4);
+	/* The first was copied by the call. */
+	want_soon(atomic_load(&copies) == MRF_STAGE_CHUNKS);
+	want_soon(fake_queued() == MRF_STAGE_CHUNKS);
+	ck_assert_uint_eq(atomic_load(&copies), MRF_STAGE_CHUNKS);
 	fake_hold(false);
 	want_ok(&p.a, &p);
 	ck_assert(!memcmp(far, want, LEN));
@@ -517,6 +518,25 @@ START_TEST(staged_transfers_keep_the_order_of_their_peer)
 }
 END_TEST
 
+/* Of what comes from a device, more may be under way than of other bytes that arrive. */
+START_TEST(staged_bytes_of_a_device_of_the_peer_use_the_whole_ring)
+{
+	struct mrf_local_rest rest = { .arrives = true,
+				       .size = MRF_STAGE_RING,
+				       .total = 2 * MRF_STAGE_RING,
+				       .upto = MRF_STAGE_UNDER_WAY };
+	struct mrf_local local = { .kind = MRF_LOCAL_STAGED, .rest = &rest };
+
+	mrf_stage_widen(&local);
+	ck_assert_uint_eq(rest.upto, MRF_STAGE_RING);
+	mrf_stage_end(&local, MRF_STAGE_CHUNK);
+	ck_assert_uint_eq(rest.upto, MRF_STAGE_RING + MRF_STAGE_CHUNK);
+	rest = (struct mrf_local_rest){ .size = MRF_STAGE_RING, .total = MRF_STAGE_RING };
+	mrf_stage_widen(&local);
+	ck_assert_uint_eq(rest.upto, 0);
+}
+END_TEST
+
 /* --- writes behind others ---------------------------------------------------------------------- */
 
 /* A long write whose ring is full, with nothing acknowledged: what comes behind it waits. */
@@ -527,8 +547,8 @@ static void write_and_stop(void)
 	hold(0);
 	fake_hold(true);
 	ck_assert_int_eq(write_dev(0, LEN), 0);
-	want_soon(atomic_load(&copies) == 4);
-	want_soon(fake_queued() == 4);
+	want_soon(atomic_load(&copies) == MRF_STAGE_CHUNKS);
+	want_soon(fake_queued() == MRF_STAGE_CHUNKS);
 }
 
 static ssize_t write_chunks(size_t at, size_t count, uint64_t flags, void *context)
@@ -564,11 +584,11 @@ START_TEST(staged_writes_are_copied_before_their_turn)
 	there_and_back(100);
 	write_and_stop();
 	ck_assert_int_eq(write_chunks(1, 2, 0, &second), 0);
-	want_copies(6);
+	want_copies(MRF_STAGE_CHUNKS + 2);
 	ck_assert_int_eq(write_chunks(3, 1, 0, &third), 0);
-	want_copies(7);
+	want_copies(MRF_STAGE_CHUNKS + 3);
 	/* Nothing of them was posted. */
-	ck_assert_uint_eq(fake_queued(), 4);
+	ck_assert_uint_eq(fake_queued(), MRF_STAGE_CHUNKS);
 	fake_hold(false);
 	want_ok(&p.a, &p);
 	want_ok(&p.a, &second);
@@ -603,7 +623,7 @@ START_TEST(staged_writes_are_not_copied_before_a_fence)
 	write_and_stop();
 	ck_assert_int_eq(write_chunks(1, 1, FI_FENCE, &second), 0);
 	ck_assert_int_eq(write_chunks(2, 1, 0, &third), 0);
-	want_copies(4);
+	want_copies(MRF_STAGE_CHUNKS);
 	fake_hold(false);
 	want_ok(&p.a, &p);
 	want_ok(&p.a, &second);
@@ -640,7 +660,7 @@ START_TEST(staged_writes_that_cannot_be_copied_are_told_in_their_turn)
 	control.fail_next(rig->get_call, 1, rig->lost);
 	ck_assert_int_eq(write_chunks(1, 1, 0, &second), 0);
 	ck_assert_int_eq(write_chunks(2, 1, 0, &third), 0);
-	want_copies(5);
+	want_copies(MRF_STAGE_CHUNKS + 1);
 	/* Two chunks of the first are left. */
 	control.fail_next(rig->get_call, _i % 2 ? 3 : 0, rig->lost);
 	fake_hold(false);
@@ -867,6 +887,7 @@ static TCase *staged(void)
 	tcase_add_loop_test(tc, staged_transfer_ends_when_its_region_is_closed, 0, 2);
 	tcase_add_loop_test(tc, staged_transfers_are_let_go_when_the_endpoint_closes, 0, RIGS);
 	tcase_add_loop_test(tc, staged_transfers_keep_the_order_of_their_peer, 0, RIGS);
+	tcase_add_test(tc, staged_bytes_of_a_device_of_the_peer_use_the_whole_ring);
 	tcase_add_loop_test(tc, staged_writes_are_copied_before_their_turn, 0, RIGS);
 	tcase_add_loop_test(tc, staged_writes_behind_others_are_not_copied_by_the_call, 0, RIGS);
 	tcase_add_loop_test(tc, staged_writes_are_not_copied_before_a_fence, 0, RIGS);

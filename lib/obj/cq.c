@@ -386,8 +386,3 @@ struct mrf_obj *mrf_cq_obj(struct mrf_cq *cq)
 {
 	return &cq->obj;
 }
-
-bool mrf_cq_has_unread(const struct mrf_cq *cq)
-{
-	return atomic_load_explicit(&cq->pending, memory_order_relaxed);
-}

@@ -89,7 +89,5 @@ void mrf_cq_write(struct mrf_cq *cq, const struct mrf_comp *comp);
  */
 void mrf_cq_write_own(struct mrf_cq *cq, void *op_context, uint64_t flags, size_t len);
 void mrf_cq_write_err(struct mrf_cq *cq, const struct mrf_comp_err *err);
-/* Has the application entries to read? No lock is needed. */
-bool mrf_cq_has_unread(const struct mrf_cq *cq);
 
 #endif

@@ -235,6 +235,26 @@ START_TEST(far_device_few_bytes_go_together_when_completions_are_unread)
 }
 END_TEST
 
+/* Nothing that waits for them holds them up. */
+START_TEST(far_device_few_bytes_go_when_others_wait_for_them)
+{
+	unsigned before;
+
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(8);
+	fake.on_send = count_few;
+	leave_one();
+	before = atomic_load(&few);
+	ck_assert_int_eq(write_far(64, 8), 0);
+	ck_assert_int_eq(fi_inject_writedata(p.a.ep, want, 8, 1, p.to, base, key), 0);
+	ck_assert_uint_eq(atomic_load(&few), before + 1);
+	want_ok(&p.a, &p);
+	want_ok(&p.a, &p);
+	fake.on_send = NULL;
+	close_all();
+}
+END_TEST
+
 /* It may have other things to do, and never read them. */
 START_TEST(far_device_few_bytes_go_even_if_completions_stay_unread)
 {
@@ -893,6 +913,7 @@ static TCase *far_device(void)
 	tcase_add_loop_test(tc, far_device_few_bytes_go_in_requests, 0, 2 * RIGS);
 	tcase_add_loop_test(tc, far_device_few_bytes_go_together_when_completions_are_unread, 0,
 			    RIGS);
+	tcase_add_loop_test(tc, far_device_few_bytes_go_when_others_wait_for_them, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_few_bytes_go_even_if_completions_stay_unread, 0, RIGS);
 	tcase_add_loop_test(tc, far_device_few_bytes_that_fail_fail_alone, 0, 2 * RIGS);
 	tcase_add_loop_test(tc, far_device_few_bytes_are_refused_when_the_region_is_closed, 0,

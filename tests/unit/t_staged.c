@@ -7,6 +7,7 @@
 #include "buf/local.h"
 #include "buf/stage.h"
 #include "device_fixture.h"
+#include "proto/proto.h"
 
 #define LEN ((MRF_STAGE_CHUNKS + 1) * MRF_STAGE_CHUNK + 1000) /* longer than a ring */
 #define FAR 5
@@ -712,6 +713,50 @@ START_TEST(staged_writes_behind_others_survive_a_connection_that_breaks)
 }
 END_TEST
 
+static atomic_uint nkept;
+
+/* The first of them. */
+static enum fake_fate keep_answer(uint8_t *msg, size_t *len, bool from_target)
+{
+	if (!from_target || mrf_msg_type(msg, *len) != MRF_MSG_ANSWER ||
+	    atomic_fetch_add(&nkept, 1))
+		return FAKE_DELIVER;
+	return FAKE_KEEP;
+}
+
+/*
+ * The first is refused, and waits for an answer; the second is to be posted again, and the copy of its
+ * next chunk fails: it goes on when its turn comes.
+ */
+START_TEST(staged_writes_that_are_posted_again_survive_a_copy_that_fails)
+{
+	open_all(_i, FI_MR_ALLOCATED);
+	there_and_back(100);
+	rig->put(dev, want, LEN);
+	hold(3);
+	fake_hold(true);
+	ck_assert_int_eq(write_chunks(0, 1, 0, &p), 0);
+	ck_assert_int_eq(write_chunks(1, 3, 0, &second), 0);
+	want_soon(is_inside());
+	want_soon(fake_queued() == 2);
+	fake_break(1, 1, MRF_WC_REFUSED, false);
+	atomic_store(&nkept, 0);
+	fake.on_send = keep_answer;
+	fake_hold(false);
+	want_soon(atomic_load(&nkept));
+	control.fail_next(rig->get_call, 1, rig->lost);
+	let_go();
+	want_soon(!control.fails_left());
+	usleep(20000);
+	fake.on_send = NULL;
+	fake_deliver();
+	want_ok(&p.a, &p);
+	want_ok(&p.a, &second);
+	ck_assert(!memcmp(far, want, 4 * MRF_STAGE_CHUNK));
+	close_all();
+}
+END_TEST
+
 /* The peer goes while the second is copied: each of them fails once. */
 START_TEST(staged_writes_behind_others_fail_with_their_peer)
 {
@@ -728,7 +773,7 @@ START_TEST(staged_writes_behind_others_fail_with_their_peer)
 	p.b.ep = NULL;
 	usleep(50000);
 	let_go();
-	want_ends(2, &who);
+	ck_assert_int_eq(want_ends(2, &who), 2);
 	want_soon(is_idle());
 	close_all();
 }
@@ -895,6 +940,8 @@ static TCase *staged(void)
 			    2 * RIGS);
 	tcase_add_loop_test(tc, staged_writes_are_not_canceled_while_they_are_copied, 0, RIGS);
 	tcase_add_loop_test(tc, staged_writes_behind_others_survive_a_connection_that_breaks, 0,
+			    RIGS);
+	tcase_add_loop_test(tc, staged_writes_that_are_posted_again_survive_a_copy_that_fails, 0,
 			    RIGS);
 	tcase_add_loop_test(tc, staged_writes_behind_others_fail_with_their_peer, 0, RIGS);
 	tcase_add_loop_test(tc, staged_bytes_are_fetched_when_the_turn_comes, 0, RIGS);

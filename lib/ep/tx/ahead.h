@@ -21,7 +21,8 @@ struct mrf_list *mrf_ahead_next_locked(const struct mrf_peer *peer);
  */
 void mrf_ahead_copy_locked(struct mrf_peer *peer, struct mrf_op *op, mrf_prepared *then);
 /*
- * The copy has failed. True: it was not op's turn, and will be tried again then. ep->lock is held.
+ * What was to be copied, or brought within reach, could not be. True: it was not op's turn, and that will
+ * be tried again then. ep->lock is held.
  */
 bool mrf_ahead_tries_again_locked(const struct mrf_peer *peer, struct mrf_op *op);
 

@@ -2,6 +2,7 @@
 #include "contract/limits.h"
 #include "ep/link/conn.h"
 #include "ep/model/ep.h"
+#include "ep/tx/ahead.h"
 #include "ep/tx/held.h"
 #include "loop/agent_calls.h"
 #include "obj/cq.h"
@@ -17,15 +18,15 @@ static bool takes_more_locked(const struct mrf_window *window)
 
 /*
  * The application starts one operation, and has completions to read, for each of which it may start
- * another one: these go in one message.
+ * another one: these go in one message, unless there is one already that waits for what is held.
  */
 static bool is_held_locked(struct mrf_peer *peer)
 {
 	struct mrf_ep *ep = peer->ep;
 
 	mrf_lock_held(&ep->lock);
-	return ep->starting && ep->tx_cq && mrf_cq_has_unread(ep->tx_cq) &&
-	       takes_more_locked(&peer->conn->window);
+	return ep->starting && ep->tx_cq && mrf_cq_unread(ep->tx_cq) &&
+	       takes_more_locked(&peer->conn->window) && !mrf_ahead_next_locked(peer);
 }
 
 /* The application may not read them. */

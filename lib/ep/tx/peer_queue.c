@@ -79,12 +79,10 @@ static void copy_more_locked(struct mrf_peer *peer, struct mrf_op *op)
 static void prepared_locked(struct mrf_peer *peer, struct mrf_op *op, const struct mrf_why *why)
 {
 	mrf_lock_held(&peer->ep->lock);
-	if (why && mrf_ahead_tries_again_locked(peer, op)) {
-		/* Nothing is lost. */
-	} else if (why) {
+	if (why && !mrf_ahead_tries_again_locked(peer, op)) {
 		mrf_settle_fail_locked(op, why);
 	} else {
-		if (op->queued && op->local.kind == MRF_LOCAL_STAGED)
+		if (!why && op->queued && op->local.kind == MRF_LOCAL_STAGED)
 			copy_more_locked(peer, op);
 		mrf_settle_locked(op);
 	}

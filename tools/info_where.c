@@ -134,7 +134,7 @@ void info_where_find(const char *pid, uint64_t address, struct info_where *where
 {
 	struct image image;
 	struct stat st;
-	uint64_t offset;
+	uint64_t offset = 0;
 	int fd;
 
 	*where = (struct info_where){ .place = address };

@@ -356,6 +356,22 @@ static int in_ledgers(uint64_t pid, uint64_t *keys)
 	return n;
 }
 
+/* The process's regions in the kernel, once nothing of other cases goes any more. */
+static int settled_regions(uint64_t os_pid)
+{
+	int n = kernel_objects(os_pid, "mr"), same = 0;
+
+	while (same < 5) {
+		int now;
+
+		usleep(20000);
+		now = kernel_objects(os_pid, "mr");
+		same = now == n ? same + 1 : 0;
+		n = now;
+	}
+	return n;
+}
+
 IN_MODES(MODE(4) | MODE(15))
 
 CASE(ledger_has_what_the_kernel_has)
@@ -369,7 +385,7 @@ CASE(ledger_has_what_the_kernel_has)
 	if (kernel < 0 || !p->pid)
 		case_skip("no rdma tool here, or the target is on another host");
 	peer_alloc(p, 0, 8 * 4096, 4);
-	kernel = kernel_objects(p->os_pid, "mr");
+	kernel = settled_regions(p->os_pid);
 	ledger = in_ledgers(p->os_pid, &before);
 	for (i = 0; i < 3; i++)
 		r[i] = peer_reg(p, 0, i * 4096, 4096, REMOTE_RW, i + 1);
@@ -395,7 +411,7 @@ CASE(key_is_known_to_the_kernel_as_one_region)
 	if (before < 0 || !p->pid)
 		case_skip("no rdma tool here, or the target is on another host");
 	peer_alloc(p, 0, 8 * 4096, 4);
-	before = kernel_objects(p->os_pid, "mr");
+	before = settled_regions(p->os_pid);
 	r = peer_reg(p, 0, 11, 5000, REMOTE_RW, 1);
 	must(kernel_objects(p->os_pid, "mr") == before + 1, "not one more kernel region");
 	peer_unreg(&r);

@@ -143,8 +143,8 @@ START_TEST(strings_are_what_they_are_made_of)
 		"fi_shm://[fd00::1%]:4711",
 		"fi_shm://[fd00:0::1]:4711",
 		"fi_sockaddr_in://10.99.1.1:4711",
-		"fi_shm://[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:"
-		"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:4711",
+		("fi_shm://[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:"
+		 "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:4711"),
 	};
 	union mrf_addr got;
 	size_t i;

@@ -3,8 +3,8 @@
  * Transfers with memory of devices, which the kernel cannot pin. Their bytes pass through
  * registered memory of the host, a ring of chunks that each such transfer has until it ends.
  * Bytes to be sent are copied from the device chunk by chunk, the first chunk in the call unless
- * other transfers are under way; bytes that arrive are copied to it when their chunk is complete. The device's copies and the
- * transfer of other chunks go on at the same time.
+ * other transfers are under way; bytes that arrive are copied to it when their chunk is complete.
+ * The device's copies and the transfer of other chunks go on at the same time.
  *
  * Other buffers of the same transfer are copied, too.
  *

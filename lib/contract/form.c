@@ -189,6 +189,8 @@ static bool take_foreign(const struct mrf_form *form, const void *from, size_t l
 bool mrf_form_take(const struct mrf_form *form, const void *from, size_t len, union mrf_addr *addr)
 {
 	memset(addr, 0, sizeof(*addr));
+	if (!from)
+		return false;
 	if (form->kind == MRF_FORM_SOCKET)
 		return len >= sizeof(addr->sa.sa_family) && mrf_addr_set(addr, from, len);
 	if (take_foreign(form, from, len, addr))

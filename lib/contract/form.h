@@ -45,7 +45,7 @@ size_t mrf_form_put(const struct mrf_form *form, const union mrf_addr *addr, voi
  */
 size_t mrf_form_size(const struct mrf_form *form, sa_family_t family, const void *from, size_t len);
 /*
- * Reads an address of len bytes. False: it is none of this form; the family is then that of the socket
+ * Reads an address of len bytes. False: it is NULL or none of this form; the family is then that of the socket
  * address, or AF_UNSPEC.
  */
 bool mrf_form_take(const struct mrf_form *form, const void *from, size_t len, union mrf_addr *addr);

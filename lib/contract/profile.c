@@ -50,9 +50,9 @@
 
 /*
  * As libfabric's releases 1.17 to 2.x have them. mr_iov_limit is this library's where the provider's is
- * greater. What is said of address vectors was measured for ofi_rxm, sockets, rxd, shm and mrail; of efa, psm2,
- * psm3 and opx it is from general knowledge. An address of cxi and bgq has no room for host and port; those of ucx have
- * no name in libfabric 1.17, and those of mrail, lpp and gni are left out.
+ * greater. What is said of address vectors was measured for ofi_rxm, sockets, rxd, shm and mrail; of
+ * efa, psm2, psm3 and opx it is from general knowledge. An address of cxi and bgq has no room for host
+ * and port; those of ucx have no name in libfabric 1.17, and those of mrail, lpp and gni are left out.
  */
 static const struct mrf_profile profiles[] = {
 	{ "verbs", "verbs, InfiniBand and RoCE adapters", VAK | FI_MR_LOCAL | FI_MR_BASIC,

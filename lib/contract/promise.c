@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "contract/promise.h"
 
+#include "base/compiler.h"
 #include "contract/limits.h"
 
 const struct mrf_promise mrf_promise_all = {
@@ -32,4 +33,11 @@ size_t mrf_promise_elements(const struct mrf_promise *promise, size_t most)
 	const struct mrf_promise_atomics *atomics = promise->atomics;
 
 	return atomics && atomics->elements < most ? atomics->elements : most;
+}
+
+unsigned mrf_promise_inject(const struct mrf_promise *promise, const struct fi_tx_attr *tx)
+{
+	if (!promise->inject_most || !tx || !tx->inject_size)
+		return promise->inject;
+	return (unsigned)mrf_min(tx->inject_size, promise->inject_most);
 }

@@ -36,6 +36,9 @@ struct mrf_promise {
 
 extern const struct mrf_promise mrf_promise_all;
 
+/* The inject_size of an endpoint with these attributes, or NULL. */
+unsigned mrf_promise_inject(const struct mrf_promise *promise, const struct fi_tx_attr *tx);
+
 /*
  * Does the provider have this one of the library's atomic operations? 0, or FI_E*. family: an enum
  * mrf_atomic_family.

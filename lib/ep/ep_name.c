@@ -43,7 +43,7 @@ static int take_addr(const struct mrf_ep *ep, const void *from, size_t len, unio
 	const struct mrf_form *form = ep->domain->form;
 	char text[MRF_ADDR_TEXT], own[MRF_ADDR_TEXT];
 
-	if (!from || !mrf_form_take(form, from, len, addr) ||
+	if (!mrf_form_take(form, from, len, addr) ||
 	    addr->sa.sa_family != ep->domain->addr.sa.sa_family)
 		return mrf_refuse(FI_EINVAL, FI_LOG_EP_CTRL, 4076,
 				  "fi_setname: the address is NULL, too short or of another format "

@@ -260,13 +260,6 @@ static uint64_t all_caps(uint64_t caps, uint64_t offered)
 	return caps;
 }
 
-static unsigned inject_size(const struct mrf_promise *promise, const struct fi_tx_attr *tx)
-{
-	if (!promise->inject_most || !tx || !tx->inject_size)
-		return promise->inject;
-	return (unsigned)mrf_min(tx->inject_size, promise->inject_most);
-}
-
 static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct fi_info *info)
 {
 	union mrf_addr src;
@@ -276,7 +269,7 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->caps = all_caps(info->caps, domain->promise->caps);
 	ep->orders = mrf_order_asked(info);
 	ep->max_parts = MRF_EP_PARTS;
-	ep->inject = inject_size(domain->promise, info->tx_attr);
+	ep->inject = mrf_promise_inject(domain->promise, info->tx_attr);
 	ep->op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->max_ops = MRF_EP_OPS;
@@ -286,10 +279,8 @@ static void init_own(struct mrf_ep *ep, struct mrf_domain *domain, const struct 
 	ep->max_recvs = MRF_LIMIT_RX_SIZE;
 	if (info->rx_attr && info->rx_attr->size)
 		ep->max_recvs = (unsigned)mrf_min(info->rx_attr->size, MRF_LIMIT_SIZE);
-	/* The port is the one that the application asked for, if any. */
-	ep->addr = domain->addr;
-	if (info->src_addr &&
-	    mrf_form_take(domain->form, info->src_addr, info->src_addrlen, &src) &&
+	ep->addr = domain->addr; /* the port is the one that the application asked for, if any */
+	if (mrf_form_take(domain->form, info->src_addr, info->src_addrlen, &src) &&
 	    src.sa.sa_family == ep->addr.sa.sa_family)
 		mrf_addr_set_port(&ep->addr, mrf_addr_port(&src));
 	mrf_peers_init(ep);

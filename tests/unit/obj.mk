@@ -13,9 +13,9 @@ unit_programs += \
 obj_test_headers = tests/unit/obj_fixture.h tests/unit/unit.h
 wrap_alloc = -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 
-tests_unit_t_form_SOURCES = tests/unit/t_form.c tests/unit/unit.h
+tests_unit_t_form_SOURCES = tests/unit/t_form.c tests/unit/some_addr.h tests/unit/unit.h
 tests_unit_t_form_LDADD = $(UNIT_LDADD)
-tests_unit_t_addr_SOURCES = tests/unit/t_addr.c tests/unit/unit.h
+tests_unit_t_addr_SOURCES = tests/unit/t_addr.c tests/unit/some_addr.h tests/unit/unit.h
 tests_unit_t_addr_LDADD = $(UNIT_LDADD)
 tests_unit_t_av_SOURCES = tests/unit/t_av.c tests/unit/fail_alloc.h $(obj_test_headers)
 tests_unit_t_av_LDADD = $(UNIT_LDADD)

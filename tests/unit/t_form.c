@@ -4,29 +4,12 @@
 #include <rdma/fabric.h>
 #include "base/compiler.h"
 #include "contract/form.h"
+#include "some_addr.h"
 #include "unit.h"
 
 static const struct mrf_form *const forms[] = { &mrf_form_socket, &mrf_form_efa, &mrf_form_psmx2,
 						&mrf_form_psmx3,  &mrf_form_opx, &mrf_form_shm };
 #define FORMS ((int)MRF_ARRAY_SIZE(forms))
-
-static union mrf_addr v4(const char *host, uint16_t port)
-{
-	union mrf_addr addr = { .in = { .sin_family = AF_INET, .sin_port = htons(port) } };
-
-	ck_assert_int_eq(inet_pton(AF_INET, host, &addr.in.sin_addr), 1);
-	return addr;
-}
-
-static union mrf_addr v6(const char *host, uint16_t port, uint32_t scope)
-{
-	union mrf_addr addr = {
-		.in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_scope_id = scope }
-	};
-
-	ck_assert_int_eq(inet_pton(AF_INET6, host, &addr.in6.sin6_addr), 1);
-	return addr;
-}
 
 static void want_back(const struct mrf_form *form, union mrf_addr addr)
 {

@@ -62,8 +62,8 @@ int mrf_conn_post_slot(struct mrf_conn *conn, unsigned slot);
 /* Sets the deadline for the event that the connection waits for, in ms from now. */
 void mrf_conn_set_deadline_locked(struct mrf_conn *conn, int64_t ms);
 /*
- * Agent thread. After MRF_LEASE_MS the agent sends what has gathered by then, and from then on a lease is released
- * as soon as it is unused.
+ * Agent thread. After MRF_LEASE_MS the agent sends what has gathered by then, and from then on a
+ * lease is released as soon as it is unused.
  */
 void mrf_conn_soon_locked(struct mrf_conn *conn);
 /*

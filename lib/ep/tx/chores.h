@@ -37,8 +37,7 @@ void mrf_chores_failed_locked(struct mrf_ep *ep, struct mrf_op *op);
  * op is in its peer's queue, and no other is prepared. Either it is the first, has nothing in flight
  * and its byte at pos is not within reach: then it is not looked at again before that has changed.
  * Or mrf_stage_has_step: then what is within reach, of any operation, may be posted meanwhile. Then
- * `then` is called.
- * ep->lock is held.
+ * `then` is called. ep->lock is held.
  */
 void mrf_chores_prepare_locked(struct mrf_ep *ep, struct mrf_op *op, mrf_prepared *then);
 /*

@@ -82,10 +82,10 @@ static int begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_addr, 
 	ret = mrf_peers_get_locked(ep, kind, fi_addr, &peer);
 	if (!ret)
 		ret = has_place_locked(peer) ? take_op_locked(ep, op) : -FI_EAGAIN;
-	if (!ret)
+	if (!ret) {
 		(*op)->gen = peer->gen;
-	if (!ret)
 		(*op)->behind = ep->nops > 1;
+	}
 	*more = atomic_load(&ep->source.left);
 	mrf_chores_unlock(ep);
 	return ret;

@@ -266,10 +266,10 @@ static int post_far_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return -FI_ENOKEY;
 	if (!is_in_turn_locked(op, piece.staged))
 		return -FI_EAGAIN;
-	if (piece.staged)
+	if (piece.staged) {
 		mrf_stage_widen(&op->local);
-	if (piece.staged)
 		return mrf_rpc_post_locked(peer, op);
+	}
 	/* The peer's kernel might refuse the access, and with it the requests that have no reply yet. */
 	return op->awaiting ? -FI_EAGAIN : mrf_rma_op_post_locked(peer, op);
 }

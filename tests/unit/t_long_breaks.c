@@ -188,6 +188,43 @@ START_TEST(an_offer_waits_through_the_ends_of_many_lines)
 }
 END_TEST
 
+/*
+ * Each comes with a line whose acknowledgement is lost, so that it is the next line that says so: not one
+ * completes on the line that it was sent over, and still the target has dropped none of them.
+ */
+static void lose_acknowledgements(void (*breaks)(unsigned, unsigned, enum mrf_wc_status, bool),
+				  size_t len, uint64_t flags)
+{
+	struct iovec iov = { out, len };
+	void *desc = desc_of(out_mr);
+	struct fi_msg msg = { .msg_iov = &iov,
+			      .desc = out_mr ? &desc : NULL,
+			      .iov_count = 1,
+			      .addr = to,
+			      .context = out };
+	int n;
+
+	for (n = 0; n < 2 * MRF_LOSSES; n++) {
+		breaks(1, 1, MRF_WC_TIMEOUT, true);
+		recv_one(0);
+		ck_assert_int_eq(fi_sendmsg(a.ep, &msg, flags), 0);
+		want_ok(&b, in);
+		want_ok(&a, out);
+	}
+}
+
+START_TEST(a_line_whose_acknowledgements_are_lost_drops_nothing)
+{
+	const uint64_t flags = _i / MODES ? FI_DELIVERY_COMPLETE : 0;
+
+	ends_open(&(struct node_opt){ .mr_mode = modes[_i % MODES] }, LEN);
+	lose_acknowledgements(fake_break_pair, MRF_GRANT_BYTES, flags);
+	lose_acknowledgements(fake_break_frame, MRF_GRANT_BYTES, flags);
+	lose_acknowledgements(fake_break_frame, 100, flags);
+	ends_close();
+}
+END_TEST
+
 /* The next frame is a probe: a machine may go while an offer waits, also after the line was lost. */
 START_TEST(the_machine_of_a_waiting_offer_is_watched)
 {
@@ -296,6 +333,7 @@ static TCase *tcase_hung_up(void)
 	tcase_add_checked_fixture(tc, fixture_setup, fixture_teardown);
 	tcase_add_loop_test(tc, an_offer_waits_through_the_end_of_its_line, 0, MODES);
 	tcase_add_loop_test(tc, an_offer_waits_through_the_ends_of_many_lines, 0, MODES);
+	tcase_add_loop_test(tc, a_line_whose_acknowledgements_are_lost_drops_nothing, 0, 2 * MODES);
 	tcase_add_loop_test(tc, the_machine_of_a_waiting_offer_is_watched, 0, MODES);
 	tcase_add_test(tc, a_sender_is_told_of_an_end_that_takes_long);
 	tcase_add_test(tc, what_has_come_is_not_given_up);

@@ -422,6 +422,8 @@ static void settle_one_locked(struct mrf_op *op, uint32_t psn)
 		break;
 	}
 	op->doubt = MRF_WC_OK;
+	if (all)
+		op->peer->dial.losses = 0;
 	if (all && op->type->came) {
 		op->type->came(op->peer, op);
 		return;

@@ -36,6 +36,7 @@ void mrf_offered_end_locked(struct mrf_op *op)
 	mrf_lock_held(&peer->ep->lock);
 	mrf_offered_unawait_locked(op);
 	op->acked = op->pos = op->total;
+	peer->dial.losses = 0;
 	mrf_settle_locked(op);
 	if (peer->gone)
 		mrf_conn_kick_locked(peer);

@@ -180,6 +180,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/tx/service.h \
 	lib/ep/tx/settle.c \
 	lib/ep/tx/settle.h \
+	lib/ep/tx/sync.c \
+	lib/ep/tx/sync.h \
 	lib/ep/tx/tell.c \
 	lib/ep/tx/tell.h \
 	lib/ep/tx/permits.c \

@@ -5,6 +5,7 @@
 #include "base/user.h"
 #include "ep/send_short.h"
 #include "ep/short.h"
+#include "ep/tx/order.h"
 #include "ep/tx/send_op.h"
 #include "monitor/life.h"
 #include "mr/desc.h"
@@ -88,7 +89,9 @@ static bool go(struct mrf_ep *ep, const struct mrf_send_one *one, const struct p
 
 	mrf_lock_take(&ep->lock);
 	peer = mrf_short_peer_locked(ep, MRF_CONN_LINE, one->addr);
-	posted = peer && mrf_outlet_is_open(&peer->line) && post_one_locked(ep, peer, one, place);
+	posted = peer && mrf_outlet_is_open(&peer->line) &&
+		 !(mrf_unlikely(ep->entries) && mrf_order_follows_entry_locked(peer)) &&
+		 post_one_locked(ep, peer, one, place);
 	mrf_lock_release(&ep->lock);
 	return posted;
 }

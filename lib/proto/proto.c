@@ -200,6 +200,8 @@ enum mrf_request_kind mrf_request_kind(enum mrf_msg_type type)
 		return MRF_REQUEST_STAGE;
 	case MRF_MSG_BYTES:
 		return MRF_REQUEST_BYTES;
+	case MRF_MSG_SYNC:
+		return MRF_REQUEST_SYNC;
 	case MRF_MSG_HELLO:
 	case MRF_MSG_WELCOME:
 	case MRF_MSG_REFUSE:

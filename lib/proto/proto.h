@@ -109,7 +109,9 @@ enum mrf_msg_type {
 	MRF_MSG_ATOMIC = 10,
 	MRF_MSG_REPLY = 11,
 	MRF_MSG_FLUSH = 12,
-	MRF_MSG_STAGE = 13
+	MRF_MSG_STAGE = 13,
+	/* 14 to 20: frame.h */
+	MRF_MSG_SYNC = 21
 };
 
 /*
@@ -152,7 +154,8 @@ enum mrf_request_kind {
 	MRF_REQUEST_ATOMIC, /* several go into a message, with their replies */
 	MRF_REQUEST_FLUSH,  /* takes as long as the storage does: has a message of its own */
 	MRF_REQUEST_STAGE,  /* takes as long as a device does; its bytes go over a pair */
-	MRF_REQUEST_BYTES   /* takes as long as a device does; but several go into a message */
+	MRF_REQUEST_BYTES,  /* takes as long as a device does; but several go into a message */
+	MRF_REQUEST_SYNC    /* only its reply matters: it is about no region, and a single byte */
 };
 
 enum mrf_request_kind mrf_request_kind(enum mrf_msg_type type);

@@ -68,6 +68,7 @@ unit_programs += \
 	tests/unit/t_marks \
 	tests/unit/t_msg_device_rings \
 	tests/unit/t_msg_device_mixed \
+	tests/unit/t_entries \
 	tests/unit/t_order \
 	tests/unit/t_idle \
 	tests/unit/t_long \
@@ -182,6 +183,8 @@ tests_unit_t_msg_device_rings_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mrf_stage_ring_
 EXTRA_tests_unit_t_msg_device_rings_DEPENDENCIES = $(runtime_stand_ins)
 tests_unit_t_fence_SOURCES = tests/unit/t_fence.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_fence_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_entries_SOURCES = tests/unit/t_entries.c tests/unit/two_ends.h $(EP_FIXTURE)
+tests_unit_t_entries_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_order_SOURCES = tests/unit/t_order.c tests/unit/two_ends.h $(EP_FIXTURE)
 tests_unit_t_order_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_idle_SOURCES = tests/unit/t_idle.c tests/unit/two_ends.h $(EP_FIXTURE)

@@ -185,12 +185,15 @@ static size_t bad_message(int which, uint8_t *msg)
 		request.type = MRF_MSG_ATOMIC; /* an operation that has operands */
 		return mrf_request_encode(&request, msg);
 	case 16:
+		request.type = MRF_MSG_SYNC; /* which has the length 1 */
+		return mrf_request_encode(&request, msg);
+	case 17:
 		return mrf_data_encode(&data, msg); /* to one that takes immediate data */
 	default:
 		return SLOT + 1; /* more than they take: its kernel says no */
 	}
 }
-#define BAD_MESSAGES 18
+#define BAD_MESSAGES 19
 
 START_TEST(target_hangs_up_on_a_malformed_message_and_serves_others)
 {

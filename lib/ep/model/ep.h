@@ -150,6 +150,7 @@ struct mrf_ep {
 	 */
 	struct mrf_list gathered;  /* struct mrf_peer.gathered */
 	bool begun;		   /* there was such a first one */
+	bool entries;		   /* there was a struct mrf_peer.entries */
 	struct mrf_list held;	   /* struct mrf_peer.held: likewise, requests: tx/rpc.h */
 	struct mrf_list woken;	   /* struct mrf_peer.woken; empty when lock is free */
 	struct mrf_list all_peers; /* struct mrf_peer.node, removed addresses included */

@@ -110,7 +110,8 @@ enum {
 	MRF_FENCE_ALONE = 1 << 0, /* until nothing else is in flight on its connection */
 	MRF_FENCE_ALL = 1 << 1,	  /* until all that came before it has ended, on both connections */
 	MRF_FENCE_MATED = 1 << 2, /* it has a mate */
-	MRF_FENCE_MARK = 1 << 3	  /* it is a mark */
+	MRF_FENCE_MARK = 1 << 3,  /* it is a mark */
+	MRF_FENCE_SYNC = 1 << 4	  /* ... that waits for nothing; or was one, and is a sync now */
 };
 
 /* Data that a write carries to the peer's application. */

@@ -97,6 +97,8 @@ struct mrf_peer {
 	/* posting */
 	enum mrf_peer_state state; /* of conn; only mrf_peer_move_locked changes it */
 	struct mrf_conn *conn;
+	/* kind ACCESS: there are writes with data, and no sync since: tx/order.h */
+	bool entries;
 	struct mrf_list queue;	     /* operations in order, not yet wholly posted */
 	struct mrf_list redo;	     /* flushed operations, in order; they go before queue */
 	struct mrf_list undelivered; /* struct mrf_op.send.await: tx/delivery.h */

@@ -222,6 +222,7 @@ static bool is_of_parts(const struct mrf_request *request)
 		return true;
 	case MRF_REQUEST_ATOMIC:
 	case MRF_REQUEST_FLUSH:
+	case MRF_REQUEST_SYNC:
 	case MRF_NO_REQUEST:
 		break;
 	}

@@ -141,6 +141,7 @@ static int begin_job(struct mrf_work *work, const struct mrf_request *request)
 		return mrf_parts_begin(work, request);
 	case MRF_REQUEST_ATOMIC:
 		return begin_atomic(work, request);
+	case MRF_REQUEST_SYNC:
 	case MRF_NO_REQUEST:
 		break;
 	}

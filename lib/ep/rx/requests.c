@@ -156,6 +156,9 @@ static int carry_out(struct mrf_work *work, const struct mrf_request *request)
 	case MRF_REQUEST_STAGE:
 	case MRF_REQUEST_BYTES:
 		return mrf_job_serve(work, request);
+	case MRF_REQUEST_SYNC:
+		work->reply.done = request->len;
+		return request->len == 1 && !request->body_len ? 0 : -FI_EINVAL;
 	case MRF_NO_REQUEST:
 		break;
 	}

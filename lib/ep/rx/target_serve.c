@@ -165,6 +165,7 @@ static int serve_message(struct mrf_passive *passive, unsigned slot, size_t len)
 	case MRF_MSG_FLUSH:
 	case MRF_MSG_STAGE:
 	case MRF_MSG_BYTES:
+	case MRF_MSG_SYNC:
 		return mrf_requests_serve(passive, slot, len);
 	case MRF_MSG_DATA: /* taken in as it came */
 	case MRF_MSG_HELLO:

@@ -224,6 +224,8 @@ static void queue_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->peer = peer;
 	op->queued = true;
 	mrf_list_add_tail(&op->node, &peer->queue);
+	if (mrf_unlikely(op->imm.has) && peer->kind == MRF_CONN_ACCESS)
+		mrf_order_entry_locked(peer);
 }
 
 static int start_ordered_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -257,7 +259,7 @@ int mrf_entry_start(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_add
 	/* The address was removed meanwhile, and its number was given to another. */
 	if (!ret && mrf_unlikely(peer->gen != op->gen))
 		ret = mrf_peers_unknown(fi_addr);
-	if (!ret && mrf_unlikely(op->fence || ep->orders)) {
+	if (!ret && mrf_unlikely(op->fence || ep->orders || ep->entries)) {
 		ret = start_ordered_locked(peer, op);
 	} else if (!ret) {
 		queue_locked(peer, op);

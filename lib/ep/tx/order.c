@@ -108,15 +108,40 @@ static bool fence_needs_locked(const struct mrf_peer *peer, const struct mrf_pee
 	       (!is_clear_locked(peer, NULL) || (other && !is_clear_locked(other, NULL)));
 }
 
+void mrf_order_entry_locked(struct mrf_peer *peer)
+{
+	struct mrf_ep *ep = peer->ep;
+
+	mrf_lock_held(&ep->lock);
+	peer->entries = ep->inbox;
+	ep->entries |= peer->entries;
+}
+
+bool mrf_order_follows_entry_locked(const struct mrf_peer *peer)
+{
+	const struct mrf_peer *other = peer->kind == MRF_CONN_LINE ? other_of_locked(peer) : NULL;
+
+	mrf_lock_held(&peer->ep->lock);
+	return other && other->entries;
+}
+
+/* Has op to be processed after others of the other connection? */
+static bool order_needs_locked(const struct mrf_peer *other, const struct mrf_op *op)
+{
+	return other && other->ep->orders & orders_for(op->type->kind) &&
+	       !is_reached_locked(other, NULL);
+}
+
 bool mrf_order_needs_locked(const struct mrf_peer *peer, const struct mrf_op *op)
 {
 	const struct mrf_peer *other = other_of_locked(peer);
 
 	mrf_lock_held(&peer->ep->lock);
+	if (mrf_order_follows_entry_locked(peer))
+		return true;
 	if (op->fence & MRF_FENCE_ALL)
 		return fence_needs_locked(peer, other);
-	return peer->ep->orders & orders_for(op->type->kind) && other &&
-	       !is_reached_locked(other, NULL);
+	return order_needs_locked(other, op);
 }
 
 /* It is posted never: when its turn has come, all of it is done. */
@@ -130,6 +155,8 @@ void mrf_order_mark_locked(struct mrf_peer *other, struct mrf_op *mark, struct m
 	mark->silent = true;
 	mark->stamp = op->stamp;
 	mark->fence = (op->fence & MRF_FENCE_ALL) | MRF_FENCE_MATED | MRF_FENCE_MARK;
+	if (!(op->fence & MRF_FENCE_ALL) && !order_needs_locked(other, op))
+		mark->fence |= MRF_FENCE_SYNC;
 	mark->mate = op;
 	op->fence |= MRF_FENCE_MATED;
 	op->mate = mark;
@@ -157,13 +184,33 @@ static void part_locked(struct mrf_op *op, struct mrf_op *mate)
 	mate->fence &= (uint8_t) ~(MRF_FENCE_MATED | MRF_FENCE_ALL);
 }
 
+/* Will op, a mark, become a sync when its turn has come? */
+static bool may_sync_locked(const struct mrf_op *op)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	return op->fence & MRF_FENCE_MARK && op->peer->entries && op->peer->state == MRF_PEER_READY;
+}
+
 static bool has_to_wait_locked(const struct mrf_peer *peer, const struct mrf_op *op,
 			       const struct mrf_op *mate)
 {
 	if (op->fence & MRF_FENCE_ALL)
 		return !is_clear_locked(peer, op) || (mate && !is_clear_locked(mate->peer, mate));
+	if (op->fence & MRF_FENCE_SYNC)
+		return !is_first(peer, op);
 	/* An operation goes on when its mark has gone. */
 	return mate && !(op->fence & MRF_FENCE_MARK && is_reached_locked(peer, op));
+}
+
+/* A mark's turn has come. Is it to be a sync? Then its mate goes on when that is replied to. */
+static bool becomes_sync_locked(struct mrf_op *op, struct mrf_op *mate)
+{
+	if (!mate || !may_sync_locked(op))
+		return false;
+	op->peer->entries = false;
+	op->fence = MRF_FENCE_MATED | MRF_FENCE_SYNC;
+	mate->fence &= (uint8_t)~MRF_FENCE_ALL;
+	return true;
 }
 
 bool mrf_order_holds_locked(struct mrf_peer *peer, struct mrf_op *op)
@@ -171,14 +218,33 @@ bool mrf_order_holds_locked(struct mrf_peer *peer, struct mrf_op *op)
 	struct mrf_op *mate = mate_of(op);
 
 	mrf_lock_held(&peer->ep->lock);
+	if (mrf_order_is_sync(op))
+		return false;
 	if (has_to_wait_locked(peer, op, mate))
 		return true;
+	if (becomes_sync_locked(op, mate))
+		return false;
+	if (mate && may_sync_locked(mate)) {
+		wake_locked(mate->peer);
+		return true;
+	}
 	op->fence &= (uint8_t)~MRF_FENCE_ALL;
 	if (mate) {
 		part_locked(op, mate);
 		wake_locked(mate->peer);
 	}
 	return false;
+}
+
+void mrf_order_synced_locked(struct mrf_op *op)
+{
+	struct mrf_op *mate = mate_of(op);
+
+	mrf_lock_held(&op->peer->ep->lock);
+	if (!mate)
+		return;
+	part_locked(op, mate);
+	wake_locked(mate->peer);
 }
 
 void mrf_order_part_locked(struct mrf_op *op)
@@ -188,6 +254,8 @@ void mrf_order_part_locked(struct mrf_op *op)
 	mrf_lock_held(&op->peer->ep->lock);
 	if (!mate)
 		return;
+	/* The next one that follows the entry has not waited for it. */
+	mate->peer->entries |= mrf_order_is_sync(mate);
 	part_locked(op, mate);
 	mrf_conn_kick_locked(mate->peer);
 }

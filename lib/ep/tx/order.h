@@ -17,7 +17,16 @@
  * MRF_FRAME_TELL for offers).
  *
  * There is no mark if there is nothing to wait for. A mark needs no connection, and none is made for
- * it. With ep->lock held.
+ * it.
+ *
+ * What a write brings to its target's completion queue (FI_REMOTE_CQ_DATA) is put there by the target's
+ * agent, while a message is taken in by whoever polls. So that a message that is sent behind such a write
+ * does not come before its entry, the message has a mark behind the write, and the mark becomes a *sync*: a
+ * request whose reply says that the agent has taken in what came before it. No order is promised here,
+ * but other providers have it, and programs read these entries in turn. It does not outlast the
+ * connection of the write.
+ *
+ * With ep->lock held.
  */
 #ifndef MRF_EP_TX_ORDER_H
 #define MRF_EP_TX_ORDER_H
@@ -30,6 +39,10 @@ uint64_t mrf_order_asked(const struct fi_info *info);
 enum mrf_conn_kind mrf_order_other(enum mrf_conn_kind kind);
 /* Does op, which is about to be queued, need a mark? */
 bool mrf_order_needs_locked(const struct mrf_peer *peer, const struct mrf_op *op);
+/* A write with data is queued for peer, or posted, which may be on its next connection. */
+void mrf_order_entry_locked(struct mrf_peer *peer);
+/* Is there an entry of a write that a message to peer, of kind LINE, has to follow? */
+bool mrf_order_follows_entry_locked(const struct mrf_peer *peer);
 /* op has been queued; mark, a new operation, becomes its mark in the queue of other. */
 void mrf_order_mark_locked(struct mrf_peer *other, struct mrf_op *mark, struct mrf_op *op);
 /*
@@ -37,6 +50,14 @@ void mrf_order_mark_locked(struct mrf_peer *other, struct mrf_op *mark, struct m
  * has not, and had a mate, the mate's peer is in ep->woken; a mark ends when it is settled.
  */
 bool mrf_order_holds_locked(struct mrf_peer *peer, struct mrf_op *op);
+/* Is it a sync (tx/sync.h), or is it to become one, instead of a mark that ends? */
+static inline bool mrf_order_is_sync(const struct mrf_op *op)
+{
+	return (op->fence & (MRF_FENCE_MARK | MRF_FENCE_SYNC)) == MRF_FENCE_SYNC;
+}
+
+/* op, a sync, was replied to: if it has a mate, that one's peer is in ep->woken. */
+void mrf_order_synced_locked(struct mrf_op *op);
 /* op fails, or goes with its endpoint, and may have a mate: which is on its own from now on. */
 void mrf_order_part_locked(struct mrf_op *op);
 

@@ -23,6 +23,7 @@
 #include "ep/tx/peer_queue.h"
 #include "ep/tx/rpc.h"
 #include "ep/tx/settle.h"
+#include "ep/tx/sync.h"
 
 /* --- posting ------------------------------------------------------------------------------- */
 
@@ -190,8 +191,11 @@ static bool fence_holds_locked(struct mrf_peer *peer, struct mrf_op *op)
 		if (peer->chores.fenced)
 			return true;
 	}
-	if (!mrf_order_holds_locked(peer, op))
+	if (!mrf_order_holds_locked(peer, op)) {
+		if (mrf_order_is_sync(op))
+			mrf_sync_begin_locked(op);
 		return false;
+	}
 	if (op->fence & MRF_FENCE_MARK)
 		mrf_peer_wait_locked(peer);
 	return true;

@@ -10,6 +10,7 @@ void mrf_rewind_queue_locked(struct mrf_peer *peer)
 	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
+	peer->entries = false;
 	mrf_delivery_doubt_locked(peer);
 	/* Goes from the last to the first, which keeps the order. */
 	while (!mrf_list_empty(&peer->redo)) {

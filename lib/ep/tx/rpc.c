@@ -129,6 +129,7 @@ static size_t reply_room(const struct mrf_request *request)
 	switch (mrf_request_kind(request->type)) {
 	case MRF_REQUEST_ATOMIC:
 	case MRF_REQUEST_BYTES:
+	case MRF_REQUEST_SYNC:
 		return MRF_PROTO_REPLY_HEAD + request->len;
 	case MRF_REQUEST_STAGE:
 		return STAGE_ROOM;
@@ -155,7 +156,7 @@ int mrf_rpc_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 				       .body = body };
 
 	mrf_lock_held(&peer->ep->lock);
-	if (!mrf_resolve_request_locked(op, op->pos, &request))
+	if (op->nrma && !mrf_resolve_request_locked(op, op->pos, &request))
 		return -FI_ENOKEY;
 	request.len = op->type->rpc->fill(op, request.len, &request, body);
 	/* It and its reply are to go into the messages of those that have gathered. */

@@ -31,7 +31,7 @@ struct mrf_rpc {
 	enum mrf_msg_type type;
 	/*
 	 * Fills in a request about the operation's bytes from pos on, of which the next
-	 * len (> 0) are in one remote buffer: sets request's what and body_len, writes
+	 * len (> 0) are in one remote buffer (0: it has none): sets request's what and body_len, writes
 	 * the body (room for MRF_PROTO_REQUEST_BODY), and returns how many of these bytes
 	 * the request covers.
 	 */

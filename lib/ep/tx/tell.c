@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include "base/log.h"
 #include "base/strict.h"
+#include "ep/tx/order.h"
 #include "ep/tx/tell.h"
 
 void mrf_tell_error_locked(struct mrf_ep *ep, struct mrf_op *op)
@@ -12,6 +13,9 @@ void mrf_tell_error_locked(struct mrf_ep *ep, struct mrf_op *op)
 	struct mrf_cntr *cntr = mrf_tell_cntr_locked(ep, op);
 
 	mrf_lock_held(&ep->lock);
+	/* Nobody has started it: the message that waits for it goes on. */
+	if (mrf_order_is_sync(op))
+		return;
 	mrf_tell_unused_locked(ep, op);
 	/* It has its line in the log. */
 	if (ep->domain->space.careful)

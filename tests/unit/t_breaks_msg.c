@@ -218,7 +218,10 @@ static bool has_data(const struct msg *m)
 	return m->kind == SEND_DATA || m->kind == INJECT_DATA;
 }
 
-/* Of a message of no bytes its data are the name, or there is only one at a time. */
+/*
+ * Of a message of no bytes its data are the name, or there is only one at a time. One that came to a receive
+ * of no bytes has at least its length.
+ */
 static struct msg *named(const struct recv *recv, size_t len, uint64_t flags, uint64_t data)
 {
 	unsigned i;
@@ -228,8 +231,7 @@ static struct msg *named(const struct recv *recv, size_t len, uint64_t flags, ui
 	if (len && recv->len)
 		return msg_at(recv->buf[0]);
 	for (i = settled + 1; i <= started; i++) {
-		if (!has_data(msg_at(i)) && (!msg_at(i)->len || (len && !recv->len)) &&
-		    !msg_at(i)->came)
+		if (!has_data(msg_at(i)) && msg_at(i)->len == len && !msg_at(i)->came)
 			return msg_at(i);
 	}
 	return msg_at(started);

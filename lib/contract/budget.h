@@ -110,6 +110,7 @@
  * Flushed work requests come back within milliseconds; this ends the wait for any that
  * never do.
  */
+#define MRF_FLUSH_MS 100 /* for the receives of a queue pair that has ended */
 #define MRF_DRAIN_MS 5000
 /* A peer that owes an answer is probed this often: does its machine still answer? */
 #define MRF_PROBE_MS 1000

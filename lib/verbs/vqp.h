@@ -54,10 +54,11 @@ int mrf_vconn_tune(struct mrf_vconn *conn);
  */
 int mrf_vconn_psn(const struct mrf_vconn *conn, uint32_t *psn, uint32_t *mtu);
 /*
- * Ends a target's queue pair, after mrf_vconn_disconnect: when this returns, nothing lands over
- * it any more. *psn: the first packet that it has not carried out.
+ * How far a target's queue pair came, after mrf_vconn_disconnect, when one of its receives has come back
+ * FLUSHED: from then on nothing lands over it any more. *psn: the first packet that it has not carried
+ * out.
  */
-int mrf_vconn_stop(struct mrf_vconn *conn, uint32_t *psn);
+int mrf_vconn_stopped(const struct mrf_vconn *conn, uint32_t *psn);
 /* The number of its queue pair. */
 uint32_t mrf_vconn_qpn(const struct mrf_vconn *conn);
 struct mrf_sge { /* layout of ibv_sge */

@@ -18,7 +18,7 @@
  *   flushed, and only rdma_cm tells of it.
  * - A message that breaks off after its first packet has taken a receive. On 6.1 that comes back as
  *   FLUSHED when the queue pair is put into error (mrf_vconn_disconnect), and is lost if it is
- *   reset before (mrf_vconn_stop). On 6.12 it is lost: no completion ever comes. Until the queue
+ *   reset before. On 6.12 it is lost: no completion ever comes. Until the queue
  *   pair is destroyed, packets may still be stored in it.
  */
 #ifndef MRF_VERBS_VSRQ_H

@@ -125,7 +125,6 @@ struct mrf_vconn {
 	unsigned nsq, nrq;
 	struct recv *begun; /* by a message that broke off */
 	uint32_t taken;	    /* passive: packets carried out */
-	bool stopped;	    /* takes no RECV any more */
 	bool is_pair;	    /* it is the queue pair of a pair, and no connection */
 	bool unanswered;    /* the other end of the pair is gone */
 };
@@ -1901,12 +1900,11 @@ int mrf_vconn_psn(const struct mrf_vconn *conn, uint32_t *psn, uint32_t *mtu)
 	return 0;
 }
 
-int mrf_vconn_stop(struct mrf_vconn *conn, uint32_t *psn)
+int mrf_vconn_stopped(const struct mrf_vconn *conn, uint32_t *psn)
 {
 	if (!fake.packets)
 		return -FI_ENOSYS;
 	enter();
-	conn->stopped = true;
 	fake.stops++;
 	*psn = (FIRST_PSN + conn->taken + fake.overtaken) & 0xffffff;
 	leave();
@@ -2075,7 +2073,7 @@ static int post_recv(struct mrf_vconn *conn, uint64_t wr_id, const struct mrf_sg
 		return -FI_ENOMEM;
 	enter();
 	ret = ordered(conn->is_pair ? FAKE_VPAIR_RECV : FAKE_POST_RECV);
-	if (!ret && (conn->stopped || conn->attr.srq))
+	if (!ret && conn->attr.srq)
 		ret = -FI_EINVAL;
 	if (!ret && conn->nrq == conn->attr.recv_depth)
 		ret = -FI_EAGAIN;

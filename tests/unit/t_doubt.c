@@ -3,6 +3,7 @@
  * A connection breaks, and the target knows what it has done: each operation is done once, and
  * is said to be done. The fake's packets are 4 KiB long.
  */
+#include <stdatomic.h>
 #include <rdma/fi_atomic.h>
 #include "ep_fixture.h"
 #include "raw.h"
@@ -324,9 +325,17 @@ END_TEST
 
 static struct mrf_vcq *of_target;
 
+static atomic_bool ends;
+static atomic_uint looks, early;
+
+/* What has come is not seen before the connection ends, and then not at once. */
 static bool is_late(const struct mrf_vcq *cq)
 {
-	return cq == of_target && !fake.stops;
+	if (cq != of_target || atomic_load(&looks) == 5)
+		return false;
+	atomic_fetch_add(&looks, atomic_load(&ends));
+	atomic_fetch_add(&early, fake.stops);
+	return true;
 }
 
 /* They are found when the connection has ended already: the peer has done nothing wrong. */
@@ -341,11 +350,14 @@ START_TEST(data_that_came_before_the_connection_ended_accuse_nobody)
 	fake_hold(false);
 	unit_capture(&cap);
 	of_target = node_agent(&p.b)->cq;
+	atomic_store(&looks, 0);
+	atomic_store(&ends, false);
 	fake_freeze(true);
 	fake.is_late = is_late;
 	fake_freeze(false);
 	for (i = 0; i < 3; i++)
 		ck_assert_int_eq(fi_inject_writedata(p.a.ep, p.src, 8, i, p.to, p.base, p.key), 0);
+	atomic_store(&ends, true);
 	must_close(&p.a.ep->fid);
 	p.a.ep = NULL;
 	for (i = 0; i < 3; i++)
@@ -353,6 +365,30 @@ START_TEST(data_that_came_before_the_connection_ended_accuse_nobody)
 	want_soon(!fake_live_of(FAKE_CREATE_QP));
 	text = unit_captured(&cap);
 	ck_assert_msg(!*text, "%s", text);
+	must_close(&local->fid);
+	pair_close(&p);
+}
+END_TEST
+
+/* Its kernel may be carrying out a packet until then. */
+START_TEST(a_queue_pair_tells_how_far_it_came_when_its_receives_have_come_back)
+{
+	open_all();
+	fake_hold(false);
+	of_target = node_agent(&p.b)->cq;
+	pair_write(&p, 0, 8);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	atomic_store(&looks, 0);
+	atomic_store(&early, 0);
+	atomic_store(&ends, true);
+	fake_freeze(true);
+	fake.is_late = is_late;
+	fake_freeze(false);
+	must_close(&p.a.ep->fid);
+	p.a.ep = NULL;
+	want_soon(fake_stops() == 1);
+	ck_assert_uint_eq(atomic_load(&looks), 5);
+	ck_assert_uint_eq(atomic_load(&early), 0);
 	must_close(&local->fid);
 	pair_close(&p);
 }
@@ -399,6 +435,7 @@ static TCase *tcase_doubt(void)
 	tcase_add_test(tc, write_that_nobody_answers_asks_nobody);
 	tcase_add_test(tc, ticket_that_another_target_has_seen_ends_no_connection);
 	tcase_add_test(tc, ends_of_one_address_leave_those_of_another);
+	tcase_add_test(tc, a_queue_pair_tells_how_far_it_came_when_its_receives_have_come_back);
 	tcase_add_test(tc, data_that_came_before_the_connection_ended_accuse_nobody);
 	tcase_add_loop_test(tc, receive_that_cannot_be_posted_accuses_nobody, 0, 2);
 	return tc;

@@ -132,7 +132,7 @@ static int take_in(void)
 	if (!ret && (psn != 9 || mtu != 1024))
 		abort();
 	if (!ret)
-		ret = mrf_vconn_stop(all.from, &psn);
+		ret = mrf_vconn_stopped(all.from, &psn);
 	if (!ret && psn != 7)
 		abort();
 	return ret;

@@ -33,7 +33,18 @@ int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot)
 			       .len = MRF_PASSIVE_SLOT_SIZE,
 			       .lkey = passive->slots_mr.lkey };
 
-	return mrf_vconn_post_recv(passive->vconn, MRF_WR_ID(passive->owner.id, slot), &sge);
+	int ret = mrf_vconn_post_recv(passive->vconn, MRF_WR_ID(passive->owner.id, slot), &sge);
+
+	passive->receiving |= (uint32_t)!ret << slot;
+	return ret;
+}
+
+void mrf_passive_received(struct mrf_passive *passive, unsigned slot, bool flushed)
+{
+	uint32_t bit = slot < MRF_PASSIVE_SLOTS ? 1u << slot : 0;
+
+	passive->flushed |= flushed && passive->receiving & bit;
+	passive->receiving &= ~bit;
 }
 
 void mrf_passive_hear_of_sent(struct mrf_passive *passive)

@@ -52,6 +52,8 @@ struct mrf_passive {
 	bool forgetting;	   /* a FORGET message is on the way */
 	bool forget_again;	   /* another one is due afterwards */
 	uint64_t told;		   /* pins that had ended when the last one was sent */
+	uint32_t receiving;	   /* a bit per slot: it is posted as a receive */
+	bool flushed;		   /* the last packet that was carried out has ended: target.c */
 	unsigned sending;	   /* answers, replies and notes on the way, */
 	struct mrf_agent_cq *sent; /* the quiet queue that they complete in */
 	/* messages in the order of their arrival */
@@ -75,6 +77,7 @@ struct mrf_passive {
 };
 
 _Static_assert(MRF_PROTO_ASK_LEN <= MRF_PASSIVE_SLOT_SIZE, "a question fits");
+_Static_assert(MRF_PASSIVE_SLOTS <= 32, "each has a bit");
 _Static_assert(MRF_ASKS + MRF_REQUESTS + 1 < MRF_PASSIVE_SENDS,
 	       "there is room for answers, replies and a note");
 _Static_assert(MRF_ASKS + MRF_REQUESTS + MRF_PASSIVE_UNHEARD <= MRF_PASSIVE_SLOTS,
@@ -100,6 +103,8 @@ int mrf_passive_take_places(struct mrf_passive *passive);
 void mrf_passive_leave_places(struct mrf_passive *passive);
 
 int mrf_passive_post_slot(struct mrf_passive *passive, unsigned slot);
+/* Something has completed that may have been a receive into this slot. */
+void mrf_passive_received(struct mrf_passive *passive, unsigned slot, bool flushed);
 /*
  * An error of posting, as one that the peer may see: -FI_ECONNABORTED where our own queue pair
  * takes nothing more, as when the connection ends just now: the peer has done nothing wrong.

@@ -36,16 +36,54 @@
 
 #define SLOTS_SIZE ((size_t)MRF_PASSIVE_SLOTS * MRF_PASSIVE_SLOT_SIZE)
 
-/* Nothing arrives on it any more, and its initiator may ask how far it came. */
-static void stop(struct mrf_passive *passive)
+enum flush { PASSIVE_GONE, FLUSHED, NOT_FLUSHED };
+
+/* Is there a receive that has come back, or that will? If none is posted, one is: nothing comes in it. */
+static bool flushes(struct mrf_passive *passive)
+{
+	return passive->flushed || passive->receiving || !mrf_passive_post_slot(passive, 0);
+}
+
+/*
+ * The queue pair is in error. Its kernel takes no further packet, but may be carrying one out, on the
+ * processor of the thread that has posted it: soft-RoCE sends to its own host by a call. It gives the
+ * receives back when it is done with that.
+ */
+static enum flush await_flush(struct mrf_passive *passive)
+{
+	struct mrf_agent *agent = passive->ep->agent;
+	uint64_t id = passive->owner.id;
+	int64_t end = mrf_now_ms() + MRF_FLUSH_MS;
+
+	for (mrf_agent_poll(agent); mrf_idmap_find(&agent->owners, id); mrf_agent_poll(agent)) {
+		if (passive->flushed)
+			return FLUSHED;
+		if (!flushes(passive) || mrf_now_ms() >= end)
+			return NOT_FLUSHED;
+		usleep(50);
+	}
+	return PASSIVE_GONE;
+}
+
+/* Nothing arrives on it any more, and its initiator may ask how far it came. False: it is gone. */
+static bool stop(struct mrf_passive *passive)
 {
 	struct mrf_end end = { .ticket = passive->ticket,
 			       .addr = passive->addr,
 			       .qpn = mrf_vconn_qpn(passive->vconn) };
 
 	mrf_vconn_disconnect(passive->vconn);
-	if (!mrf_vconn_stop(passive->vconn, &end.psn))
-		mrf_ends_keep(&passive->ep->ends, &end);
+	switch (await_flush(passive)) {
+	case PASSIVE_GONE:
+		return false;
+	case FLUSHED:
+		if (!mrf_vconn_stopped(passive->vconn, &end.psn))
+			mrf_ends_keep(&passive->ep->ends, &end);
+		break;
+	case NOT_FLUSHED:
+		break;
+	}
+	return true;
 }
 
 static void close_passive(struct mrf_passive *passive)
@@ -80,17 +118,12 @@ static void passive_destroy(struct mrf_passive *passive)
  */
 static void gone(struct mrf_passive *passive)
 {
-	struct mrf_agent *agent = passive->ep->agent;
-	uint64_t id = passive->owner.id;
-
 	if (passive->inlet) {
 		passive_destroy(passive);
 		return;
 	}
-	stop(passive);
-	mrf_agent_poll(agent);
-	/* The message may have been malformed. */
-	if (mrf_idmap_find(&agent->owners, id))
+	/* A message that is found then may have been malformed. */
+	if (stop(passive))
 		passive_destroy(passive);
 }
 

@@ -413,6 +413,7 @@ void mrf_passive_message(struct mrf_owner *owner, unsigned slot, const struct mr
 			mrf_passive_disconnect(passive);
 		return;
 	}
+	mrf_passive_received(passive, slot, wc->status == MRF_WC_FLUSHED);
 	if (wc->status != MRF_WC_OK) {
 		/* The initiator deals with a broken connection: it disconnects and dials again. */
 		mrf_passive_broken(passive);

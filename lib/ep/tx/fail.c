@@ -46,7 +46,7 @@
  * learns nothing and sends again until its retries are over (3.8 s). What was posted behind the
  * read has not run; but if the link had been down instead, it might have. The number of the
  * packet that the target's queue pair expected next tells these apart (measured on 6.1, 6.12
- * and newer: it is that of the read, and stays when the queue pair is put into error and reset).
+ * and newer: it is that of the read, and stays when the queue pair is put into error).
  *
  * To ask takes a connection, which takes up to FI_MRFAB_CONN_TIMEOUT if the peer's machine is
  * gone. So where nobody answers, only what is behind a read asks, which is done again anyway.

@@ -376,7 +376,8 @@ suite_prov() {
 	mkdir -p "$mpi"
 	counts mpi-compile tests/prov/run-mpi --compile "$mpi"
 	counts prov tests/prov/run-prov build/main --kernel 6.1 --timeout 900 &
-	counts mpi scripts/with-rxe --kernel 6.1 --timeout 900 -- \
+	MRFAB_SEED=${MRFAB_SEED:-$(git -C "$top" rev-list --count HEAD 2>/dev/null || echo 0)} \
+		counts mpi scripts/with-rxe --kernel 6.1 --timeout 900 -- \
 		tests/prov/run-mpi build/main/.libs "$mpi"
 	counts examples tests/api/run-examples build/main --kernel 6.1 --timeout 300
 	wait

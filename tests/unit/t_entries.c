@@ -64,10 +64,10 @@ static void recv_at(unsigned i)
 			 0);
 }
 
-static void write_at(unsigned i, bool with_data)
+static void write_key(unsigned i, bool with_data, uint64_t key)
 {
 	struct iovec iov = { at(i), LEN };
-	struct fi_rma_iov rma = { i * LONG, LEN, KEY };
+	struct fi_rma_iov rma = { i * LONG, LEN, key };
 	struct fi_msg_rma msg = { .msg_iov = &iov,
 				  .iov_count = 1,
 				  .addr = to,
@@ -78,6 +78,11 @@ static void write_at(unsigned i, bool with_data)
 
 	ck_assert_int_eq(
 		fi_writemsg(a.ep, &msg, FI_COMPLETION | (with_data ? FI_REMOTE_CQ_DATA : 0)), 0);
+}
+
+static void write_at(unsigned i, bool with_data)
+{
+	write_key(i, with_data, KEY);
 }
 
 static void send_flags(unsigned i, size_t len, uint64_t flags)
@@ -160,6 +165,21 @@ static void end(void)
 	a_close();
 	must_close(&mr->fid);
 	b_close();
+}
+
+static atomic_uint syncs, lose;
+
+static bool is_sync(const uint8_t *msg, size_t len, bool from_target)
+{
+	return !from_target && mrf_msg_type(msg, len) == MRF_MSG_SYNC;
+}
+
+static enum fake_fate keep_sync(uint8_t *msg, size_t *len, bool from_target)
+{
+	if (!is_sync(msg, *len, from_target))
+		return FAKE_DELIVER;
+	atomic_fetch_add(&syncs, 1);
+	return FAKE_KEEP;
 }
 
 /* --- the order ------------------------------------------------------------------------------- */
@@ -279,6 +299,44 @@ START_TEST(other_messages_wait_for_no_agent)
 }
 END_TEST
 
+/* Of two writes with data, the second waits behind the sync of the first when a message follows it. */
+START_TEST(a_message_comes_behind_the_entry_of_a_write_that_waits_for_a_sync)
+{
+	struct fid_mr *other;
+
+	open_plain();
+	other = node_reg(&b, there, ROOM, REMOTE_RW, KEY + 1);
+	recv_at(2);
+	recv_at(4);
+	atomic_store(&syncs, 0);
+	fake.on_send = keep_sync;
+	stop();
+	/* It asks first. */
+	write_key(1, true, KEY + 1);
+	send_short(2);
+	write_at(3, true);
+	go_on();
+	want_soon(atomic_load(&syncs));
+	send_short(4);
+	want_done(1);
+	fake_hold(true);
+	fake.on_send = NULL;
+	fake_deliver();
+	want_entry();
+	want_got(2);
+	want_done(2);
+	want_none(&b);
+	fake_hold(false);
+	want_entry();
+	want_got(4);
+	want_done(3);
+	want_done(4);
+	want_idle(&a);
+	must_close(&other->fid);
+	end();
+}
+END_TEST
+
 /* --- what goes wrong ------------------------------------------------------------------------- */
 
 START_TEST(what_follows_a_canceled_message_comes_behind_the_entry)
@@ -302,11 +360,9 @@ START_TEST(what_follows_a_canceled_message_comes_behind_the_entry)
 }
 END_TEST
 
-static atomic_uint syncs, lose;
-
 static enum fake_fate on_sync(uint8_t *msg, size_t *len, bool from_target)
 {
-	if (from_target || mrf_msg_type(msg, *len) != MRF_MSG_SYNC)
+	if (!is_sync(msg, *len, from_target))
 		return FAKE_DELIVER;
 	return atomic_fetch_add(&syncs, 1) < atomic_load(&lose) ? FAKE_REFUSE : FAKE_DELIVER;
 }
@@ -348,6 +404,79 @@ START_TEST(a_message_goes_when_the_connection_of_the_write_is_lost)
 }
 END_TEST
 
+/* Of a's connection for accesses. */
+static enum mrf_peer_state state(void)
+{
+	struct mrf_ep *ep = node_ep(&a);
+	enum mrf_peer_state state;
+
+	mrf_lock_take(&ep->lock);
+	state = ep->peers[MRF_CONN_ACCESS].of[to]->state;
+	mrf_lock_release(&ep->lock);
+	return state;
+}
+
+static atomic_bool late;
+
+static bool is_late(const struct mrf_vcq *cq)
+{
+	return atomic_load(&late) && cq == node_ep(&a)->scq;
+}
+
+/* It is posted again over the next one, which its target is slow to accept. */
+START_TEST(a_message_comes_behind_the_entry_of_a_write_that_is_posted_again)
+{
+	fake.packets = true;
+	open_plain();
+	recv_at(2);
+	stop();
+	fake_hold(true);
+	write_at(1, true);
+	fake_break(1, 1, MRF_WC_FLUSHED, false);
+	fake_hold(false);
+	want_none(&a);
+	want_soon(state() == MRF_PEER_ASKING);
+	send_short(2);
+	want_none(&b);
+	go_on();
+	want_entry();
+	want_got(2);
+	want_done(1);
+	want_done(2);
+	want_idle(&a);
+	end();
+}
+END_TEST
+
+/* Nobody has seen yet what has become of it. */
+START_TEST(a_message_waits_until_it_is_known_what_a_lost_connection_has_done)
+{
+	fake.packets = true;
+	open_plain();
+	recv_at(2);
+	stop();
+	fake_hold(true);
+	write_at(1, true);
+	atomic_store(&late, true);
+	fake.is_late = is_late;
+	fake_break(1, 1, MRF_WC_FLUSHED, false);
+	fake_hold(false);
+	fake_hang_up(node_agent(&b)->cq);
+	want_soon(state() == MRF_PEER_DRAINING);
+	send_short(2);
+	want_none(&b);
+	atomic_store(&late, false);
+	want_none(&b);
+	go_on();
+	want_entry();
+	want_got(2);
+	want_done(1);
+	want_done(2);
+	want_idle(&a);
+	end();
+}
+END_TEST
+
 START_TEST(an_endpoint_closes_while_a_message_waits)
 {
 	open_plain();
@@ -380,6 +509,9 @@ static TCase *tcase_entries(void)
 	tcase_add_test(tc, what_follows_a_canceled_message_comes_behind_the_entry);
 	tcase_add_loop_test(tc, a_sync_that_is_lost_is_sent_again, 0, 2);
 	tcase_add_test(tc, a_message_goes_when_the_connection_of_the_write_is_lost);
+	tcase_add_test(tc, a_message_comes_behind_the_entry_of_a_write_that_waits_for_a_sync);
+	tcase_add_test(tc, a_message_comes_behind_the_entry_of_a_write_that_is_posted_again);
+	tcase_add_test(tc, a_message_waits_until_it_is_known_what_a_lost_connection_has_done);
 	tcase_add_test(tc, an_endpoint_closes_while_a_message_waits);
 	return tc;
 }

@@ -97,8 +97,8 @@ struct mrf_peer {
 	/* posting */
 	enum mrf_peer_state state; /* of conn; only mrf_peer_move_locked changes it */
 	struct mrf_conn *conn;
-	/* kind ACCESS: there are writes with data, and no sync since: tx/order.h */
-	bool entries;
+	/* kind ACCESS: the stamp of the last write with data, if no sync is behind it, or 0: tx/order.h */
+	uint64_t entries;
 	struct mrf_list queue;	     /* operations in order, not yet wholly posted */
 	struct mrf_list redo;	     /* flushed operations, in order; they go before queue */
 	struct mrf_list undelivered; /* struct mrf_op.send.await: tx/delivery.h */

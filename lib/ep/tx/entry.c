@@ -224,8 +224,8 @@ static void queue_locked(struct mrf_peer *peer, struct mrf_op *op)
 	op->peer = peer;
 	op->queued = true;
 	mrf_list_add_tail(&op->node, &peer->queue);
-	if (mrf_unlikely(op->imm.has) && peer->kind == MRF_CONN_ACCESS)
-		mrf_order_entry_locked(peer);
+	if (mrf_unlikely(op->imm.has))
+		mrf_order_entry_locked(peer, op);
 }
 
 static int start_ordered_locked(struct mrf_peer *peer, struct mrf_op *op)

@@ -108,13 +108,18 @@ static bool fence_needs_locked(const struct mrf_peer *peer, const struct mrf_pee
 	       (!is_clear_locked(peer, NULL) || (other && !is_clear_locked(other, NULL)));
 }
 
-void mrf_order_entry_locked(struct mrf_peer *peer)
+static void have_entry_locked(struct mrf_peer *peer, uint64_t stamp)
 {
-	struct mrf_ep *ep = peer->ep;
+	mrf_lock_held(&peer->ep->lock);
+	peer->entries = mrf_max(peer->entries, stamp);
+	peer->ep->entries = true;
+}
 
-	mrf_lock_held(&ep->lock);
-	peer->entries = ep->inbox;
-	ep->entries |= peer->entries;
+void mrf_order_entry_locked(struct mrf_peer *peer, const struct mrf_op *op)
+{
+	mrf_lock_held(&peer->ep->lock);
+	if (op->imm.has && peer->kind == MRF_CONN_ACCESS && peer->ep->inbox)
+		have_entry_locked(peer, op->stamp);
 }
 
 bool mrf_order_follows_entry_locked(const struct mrf_peer *peer)
@@ -191,13 +196,20 @@ static bool may_sync_locked(const struct mrf_op *op)
 	return op->fence & MRF_FENCE_MARK && op->peer->entries && op->peer->state == MRF_PEER_READY;
 }
 
+/* Its connection is lost, and what is in flight there may have to be posted again, before a mark. */
+static bool may_be_redone_locked(const struct mrf_peer *peer)
+{
+	mrf_lock_held(&peer->ep->lock);
+	return peer->conn && mrf_peer_is_broken(peer->state) && !conn_is_idle_locked(peer->conn);
+}
+
 static bool has_to_wait_locked(const struct mrf_peer *peer, const struct mrf_op *op,
 			       const struct mrf_op *mate)
 {
 	if (op->fence & MRF_FENCE_ALL)
 		return !is_clear_locked(peer, op) || (mate && !is_clear_locked(mate->peer, mate));
 	if (op->fence & MRF_FENCE_SYNC)
-		return !is_first(peer, op);
+		return !is_first(peer, op) || may_be_redone_locked(peer);
 	/* An operation goes on when its mark has gone. */
 	return mate && !(op->fence & MRF_FENCE_MARK && is_reached_locked(peer, op));
 }
@@ -207,7 +219,9 @@ static bool becomes_sync_locked(struct mrf_op *op, struct mrf_op *mate)
 {
 	if (!mate || !may_sync_locked(op))
 		return false;
-	op->peer->entries = false;
+	/* Others may wait behind it. */
+	if (op->peer->entries < op->stamp)
+		op->peer->entries = 0;
 	op->fence = MRF_FENCE_MATED | MRF_FENCE_SYNC;
 	mate->fence &= (uint8_t)~MRF_FENCE_ALL;
 	return true;
@@ -255,7 +269,8 @@ void mrf_order_part_locked(struct mrf_op *op)
 	if (!mate)
 		return;
 	/* The next one that follows the entry has not waited for it. */
-	mate->peer->entries |= mrf_order_is_sync(mate);
+	if (mrf_order_is_sync(mate))
+		have_entry_locked(mate->peer, mate->stamp);
 	part_locked(op, mate);
 	mrf_conn_kick_locked(mate->peer);
 }

@@ -23,8 +23,9 @@
  * agent, while a message is taken in by whoever polls. So that a message that is sent behind such a write
  * does not come before its entry, the message has a mark behind the write, and the mark becomes a *sync*: a
  * request whose reply says that the agent has taken in what came before it. No order is promised here,
- * but other providers have it, and programs read these entries in turn. It does not outlast the
- * connection of the write.
+ * but other providers have it, and programs read these entries in turn. A write that is posted again over
+ * the next connection is followed there; an entry that is still to be made when its connection is lost may
+ * be overtaken.
  *
  * With ep->lock held.
  */
@@ -39,8 +40,8 @@ uint64_t mrf_order_asked(const struct fi_info *info);
 enum mrf_conn_kind mrf_order_other(enum mrf_conn_kind kind);
 /* Does op, which is about to be queued, need a mark? */
 bool mrf_order_needs_locked(const struct mrf_peer *peer, const struct mrf_op *op);
-/* A write with data is queued for peer, or posted, which may be on its next connection. */
-void mrf_order_entry_locked(struct mrf_peer *peer);
+/* op is queued for peer, perhaps again: if it is a write with data, messages are to follow its entry. */
+void mrf_order_entry_locked(struct mrf_peer *peer, const struct mrf_op *op);
 /* Is there an entry of a write that a message to peer, of kind LINE, has to follow? */
 bool mrf_order_follows_entry_locked(const struct mrf_peer *peer);
 /* op has been queued; mark, a new operation, becomes its mark in the queue of other. */

@@ -3,6 +3,7 @@
 #include "ep/msg/reverse.h"
 #include "ep/resolve/ask.h"
 #include "ep/tx/delivery.h"
+#include "ep/tx/order.h"
 #include "ep/tx/rewind.h"
 
 void mrf_rewind_queue_locked(struct mrf_peer *peer)
@@ -10,7 +11,7 @@ void mrf_rewind_queue_locked(struct mrf_peer *peer)
 	struct mrf_list *node;
 
 	mrf_lock_held(&peer->ep->lock);
-	peer->entries = false;
+	peer->entries = 0;
 	mrf_delivery_doubt_locked(peer);
 	/* Goes from the last to the first, which keeps the order. */
 	while (!mrf_list_empty(&peer->redo)) {
@@ -18,8 +19,12 @@ void mrf_rewind_queue_locked(struct mrf_peer *peer)
 		mrf_list_del(node);
 		mrf_list_add_head(node, &peer->queue);
 	}
-	mrf_list_each (pos, &peer->queue)
-		mrf_account_lost_locked(mrf_list_entry(pos, struct mrf_op, node));
+	mrf_list_each (pos, &peer->queue) {
+		struct mrf_op *op = mrf_list_entry(pos, struct mrf_op, node);
+
+		mrf_account_lost_locked(op);
+		mrf_order_entry_locked(peer, op);
+	}
 	mrf_ask_lost_locked(peer);
 	mrf_reverse_lost_locked(peer);
 }

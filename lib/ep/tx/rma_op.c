@@ -5,7 +5,6 @@
 #include "ep/link/conn.h"
 #include "ep/resolve/remote.h"
 #include "ep/resolve/resolve.h"
-#include "ep/tx/order.h"
 #include "ep/tx/rma_op.h"
 #include "ep/tx/rpc.h"
 
@@ -27,13 +26,6 @@ static int add_imm_locked(const struct mrf_peer *peer, const struct mrf_op *op, 
 	return 0;
 }
 
-static void posted_data_locked(struct mrf_peer *peer, struct mrf_op *op)
-{
-	mrf_lock_held(&peer->ep->lock);
-	op->imm.posted = true;
-	mrf_order_entry_locked(peer);
-}
-
 /* Sends the application's data behind all bytes, where immediate data are event numbers. */
 static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
 {
@@ -45,8 +37,7 @@ static int post_data_locked(struct mrf_peer *peer, struct mrf_op *op)
 
 	sge.len = (uint32_t)mrf_data_encode(&data, msg);
 	ret = mrf_conn_post_locked(peer->conn, &wr, op, 0, sge.len);
-	if (!ret)
-		posted_data_locked(peer, op);
+	op->imm.posted = !ret;
 	return ret;
 }
 
@@ -83,8 +74,7 @@ int mrf_rma_op_post_locked(struct mrf_peer *peer, struct mrf_op *op)
 		return ret;
 	op->pos += len;
 	op->told |= wr.op == MRF_VWR_WRITE_IMM;
-	if (op->imm.has && !peer->target.events && op->pos == op->total)
-		posted_data_locked(peer, op);
+	op->imm.posted = op->imm.has && !peer->target.events && op->pos == op->total;
 	return 0;
 }
 

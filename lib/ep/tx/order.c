@@ -152,6 +152,14 @@ bool mrf_order_needs_locked(const struct mrf_peer *peer, const struct mrf_op *op
 /* It is posted never: when its turn has come, all of it is done. */
 static const struct mrf_op_type mark_type = { .kind = MRF_OP_RPC, .begun = true };
 
+static void mate_locked(struct mrf_op *op, struct mrf_op *mark)
+{
+	mark->fence |= MRF_FENCE_MATED;
+	mark->mate = op;
+	op->fence |= MRF_FENCE_MATED;
+	op->mate = mark;
+}
+
 void mrf_order_mark_locked(struct mrf_peer *other, struct mrf_op *mark, struct mrf_op *op)
 {
 	mrf_lock_held(&other->ep->lock);
@@ -159,12 +167,10 @@ void mrf_order_mark_locked(struct mrf_peer *other, struct mrf_op *mark, struct m
 	mark->peer = other;
 	mark->silent = true;
 	mark->stamp = op->stamp;
-	mark->fence = (op->fence & MRF_FENCE_ALL) | MRF_FENCE_MATED | MRF_FENCE_MARK;
+	mark->fence = (op->fence & MRF_FENCE_ALL) | MRF_FENCE_MARK;
 	if (!(op->fence & MRF_FENCE_ALL) && !order_needs_locked(other, op))
 		mark->fence |= MRF_FENCE_SYNC;
-	mark->mate = op;
-	op->fence |= MRF_FENCE_MATED;
-	op->mate = mark;
+	mate_locked(op, mark);
 	mark->queued = true;
 	mrf_list_add_tail(&mark->node, &other->queue);
 }
@@ -261,6 +267,25 @@ void mrf_order_synced_locked(struct mrf_op *op)
 	wake_locked(mate->peer);
 }
 
+/*
+ * The message op, which sync was for, does not wait any more. What is behind it has relied on that, unless
+ * it has a mark, which is behind the sync. False: there is nothing.
+ */
+static bool pass_sync_on_locked(const struct mrf_op *op, struct mrf_op *sync)
+{
+	mrf_lock_held(&op->peer->ep->lock);
+	mrf_list_each (node, &op->peer->queue) {
+		struct mrf_op *next = mrf_list_entry(node, struct mrf_op, node);
+
+		if (next->stamp <= op->stamp || next->fence & MRF_FENCE_MARK)
+			continue;
+		if (!mate_of(next))
+			mate_locked(next, sync);
+		return true;
+	}
+	return false;
+}
+
 void mrf_order_part_locked(struct mrf_op *op)
 {
 	struct mrf_op *mate = mate_of(op);
@@ -268,9 +293,9 @@ void mrf_order_part_locked(struct mrf_op *op)
 	mrf_lock_held(&op->peer->ep->lock);
 	if (!mate)
 		return;
-	/* The next one that follows the entry has not waited for it. */
-	if (mrf_order_is_sync(mate))
-		have_entry_locked(mate->peer, mate->stamp);
 	part_locked(op, mate);
+	/* Or the next one that follows the entry is to wait for it. */
+	if (mrf_order_is_sync(mate) && !pass_sync_on_locked(op, mate))
+		have_entry_locked(mate->peer, mate->stamp);
 	mrf_conn_kick_locked(mate->peer);
 }

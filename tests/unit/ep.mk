@@ -30,6 +30,7 @@ unit_programs += \
 	tests/unit/t_breaks_msg \
 	tests/unit/t_breaks_long \
 	tests/unit/t_breaks_order \
+	tests/unit/t_breaks_entries \
 	tests/unit/t_close \
 	tests/unit/t_conn_state \
 	tests/unit/t_denied \
@@ -126,6 +127,9 @@ tests_unit_t_breaks_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_breaks_order_SOURCES = tests/unit/t_breaks_order.c tests/unit/two_ends.h $(breaks) \
 	$(EP_FIXTURE)
 tests_unit_t_breaks_order_LDADD = $(UNIT_LDADD) $(NL_LIBS)
+tests_unit_t_breaks_entries_SOURCES = tests/unit/t_breaks_entries.c tests/unit/two_ends.h $(breaks) \
+	$(EP_FIXTURE)
+tests_unit_t_breaks_entries_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_breaks_msg_SOURCES = tests/unit/t_breaks_msg.c $(breaks) $(EP_FIXTURE)
 tests_unit_t_breaks_msg_LDADD = $(UNIT_LDADD) $(NL_LIBS)
 tests_unit_t_breaks_long_SOURCES = tests/unit/t_breaks_long.c $(breaks) $(EP_FIXTURE)

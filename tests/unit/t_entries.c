@@ -391,6 +391,30 @@ START_TEST(a_sync_that_is_lost_is_sent_again)
 }
 END_TEST
 
+/* The target may be kept from answering by entries that its program does not read, which is no error. */
+START_TEST(a_sync_waits_longer_than_for_an_answer)
+{
+	ck_assert_int_eq(setenv("FI_MRFAB_ANSWER_TIMEOUT", "1000", 1), 0);
+	open_plain();
+	recv_at(2);
+	stop();
+	write_at(1, true);
+	want_done(1);
+	send_short(2);
+	write_at(3, false);
+	sleep(3);
+	want_none(&a);
+	go_on();
+	want_entry();
+	want_got(2);
+	want_done(3);
+	want_done(2);
+	want_idle(&a);
+	end();
+	ck_assert_int_eq(unsetenv("FI_MRFAB_ANSWER_TIMEOUT"), 0);
+}
+END_TEST
+
 /* The order ends with the connection; nothing waits for ever. */
 START_TEST(a_message_goes_when_the_connection_of_the_write_is_lost)
 {
@@ -512,6 +536,7 @@ static TCase *tcase_entries(void)
 	tcase_add_test(tc, other_messages_wait_for_no_agent);
 	tcase_add_loop_test(tc, what_follows_a_canceled_message_comes_behind_the_entry, 0, 2);
 	tcase_add_loop_test(tc, a_sync_that_is_lost_is_sent_again, 0, 2);
+	tcase_add_test(tc, a_sync_waits_longer_than_for_an_answer);
 	tcase_add_test(tc, a_message_goes_when_the_connection_of_the_write_is_lost);
 	tcase_add_test(tc, a_message_comes_behind_the_entry_of_a_write_that_waits_for_a_sync);
 	tcase_add_test(tc, a_message_comes_behind_the_entry_of_a_write_that_is_posted_again);

@@ -44,6 +44,19 @@ static bool window_is_full_locked(const struct mrf_window *window)
 	return window->last - window->first == MRF_REQUESTS;
 }
 
+bool mrf_rpc_is_patient_locked(const struct mrf_conn *conn)
+{
+	const struct mrf_window *window = &conn->window;
+	unsigned i;
+
+	mrf_lock_held(&conn->peer->ep->lock);
+	for (i = window->first; i != window->last; i++) {
+		if (!window->awaited[i % MRF_REQUESTS].rpc->patient)
+			return false;
+	}
+	return mrf_rpc_awaited_locked(conn) && !conn->peer->known.asks;
+}
+
 bool mrf_rpc_lets_locked(const struct mrf_conn *conn, const struct mrf_op *op)
 {
 	const struct mrf_window *window = &conn->window;

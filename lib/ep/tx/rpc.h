@@ -55,6 +55,7 @@ struct mrf_rpc {
 	int (*carry)(struct mrf_conn *conn, const struct mrf_awaited *awaited);
 	bool comes;   /* so the bytes come, and op->acked goes on with them: not with the reply */
 	bool repeats; /* may be done twice: sent again when the connection is lost (mrf_rpc_again) */
+	bool patient; /* the peer's program may have to do something first, and is slow */
 	/* Explains status FAILED, with this FI_E*. NULL: a general sentence is used. */
 	void (*explain)(const struct mrf_op *op, int err, struct mrf_why *why);
 };
@@ -86,6 +87,8 @@ static inline bool mrf_rpc_awaited_locked(const struct mrf_conn *conn)
 	return conn->window.first != conn->window.last;
 }
 
+/* Is nothing but replies awaited that may take any time? */
+bool mrf_rpc_is_patient_locked(const struct mrf_conn *conn);
 /*
  * Do the requests that await replies allow anything of op to be posted? If not, a reply
  * will change that.

@@ -10,7 +10,8 @@
  *
  * A peer's process may have been stopped while its kernel goes on. So what is awaited of
  * its agent has a deadline, too (FI_MRFAB_ANSWER_TIMEOUT, from the last answer on). Then
- * what waits fails. Questions stay open, because they may be answered later; a request is
+ * what waits fails. (A sync, tx/sync.h, has none: the peer's program may have to read entries first.)
+ * Questions stay open, because they may be answered later; a request is
  * given up together with its connection, because its reply would be taken for another's.
  *
  * A rejection of a connection that is up (the target's kernel gave up waiting for our
@@ -98,8 +99,9 @@ static void probe_locked(struct mrf_conn *conn)
 	mrf_conn_set_deadline_locked(conn, MRF_PROBE_MS);
 	mrf_peer_progress_locked(peer->ep);
 	now = mrf_now_ms();
-	/* A process that does not take messages in is slow, which is no error. */
-	if (mrf_list_empty(&peer->queue) || peer->kind == MRF_CONN_LINE)
+	/* A process that does not take messages in, or read entries, is slow, which is no error. */
+	if (mrf_list_empty(&peer->queue) || peer->kind == MRF_CONN_LINE ||
+	    mrf_rpc_is_patient_locked(conn))
 		conn->heard = now;
 	/* Nothing was answered for so long although something waits for an answer. */
 	if (peer->state == MRF_PEER_READY &&

@@ -21,9 +21,12 @@ static bool synced_locked(struct mrf_op *op, const struct mrf_reply *reply)
 	return !reply->body_len;
 }
 
-static const struct mrf_rpc sync_rpc = {
-	.type = MRF_MSG_SYNC, .fill = fill_sync, .take = synced_locked, .repeats = true
-};
+/* Entries that are not read keep the target's agent from taking anything in (rx/target_serve.c). */
+static const struct mrf_rpc sync_rpc = { .type = MRF_MSG_SYNC,
+					 .fill = fill_sync,
+					 .take = synced_locked,
+					 .repeats = true,
+					 .patient = true };
 
 static const struct mrf_op_type sync_type = {
 	.kind = MRF_OP_RPC, .begun = true, .rpc = &sync_rpc, .post = mrf_rpc_post_locked

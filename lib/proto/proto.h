@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MRF_PROTO_VERSION 9
+#define MRF_PROTO_VERSION 10
 
 /* A segment of a region on the wire, with the same format in answers and in raw keys. */
 #define MRF_WIRE_SEG_LEN 24

@@ -16,9 +16,10 @@ static uint64_t fill_sync(const struct mrf_op *op, uint64_t len, struct mrf_requ
 static bool synced_locked(struct mrf_op *op, const struct mrf_reply *reply)
 {
 	mrf_lock_held(&op->peer->ep->lock);
-	if (reply->status == MRF_REPLY_DONE)
-		mrf_order_synced_locked(op);
-	return !reply->body_len;
+	if (reply->status != MRF_REPLY_DONE)
+		return !reply->body_len;
+	mrf_order_synced_locked(op);
+	return reply->done == op->total && !reply->body_len;
 }
 
 /* Entries that are not read keep the target's agent from taking anything in (rx/target_serve.c). */
@@ -37,4 +38,5 @@ void mrf_sync_begin_locked(struct mrf_op *op)
 	mrf_lock_held(&op->peer->ep->lock);
 	op->type = &sync_type;
 	op->total = 1;
+	op->rma[0] = (struct fi_rma_iov){ .key = 0 }; /* which a refusal names */
 }

@@ -369,7 +369,8 @@ suite_late() {
 		build/main/tests/func/late
 }
 
-# The module, under the libfabric that is installed, and under Debian's Open MPI; the examples.
+# The module, under the libfabric that is installed, and under Debian's Open MPI; the examples; the calls of
+# Sandia OpenSHMEM.
 suite_prov() {
 	local mpi=build/main/prov/mpi
 	export MRFAB_TEST_STRICT=1
@@ -380,6 +381,7 @@ suite_prov() {
 		counts mpi scripts/with-rxe --kernel 6.1 --timeout 900 -- \
 		tests/prov/run-mpi build/main/.libs "$mpi"
 	counts examples tests/api/run-examples build/main --kernel 6.1 --timeout 300
+	counts shmem tests/prov/run-shmem build/main -- --kernel 6.1 --timeout 400
 	wait
 }
 

@@ -316,7 +316,7 @@ void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
 	(void)MRF_GATED(rdma_reject(conn->id, data, (uint8_t)len));
 }
 
-void mrf_vconn_disconnect(struct mrf_vconn *conn)
+int mrf_vconn_disconnect(struct mrf_vconn *conn)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -325,8 +325,7 @@ void mrf_vconn_disconnect(struct mrf_vconn *conn)
 	 * queue pair; but the flushes must come in any case.
 	 */
 	(void)MRF_GATED(rdma_disconnect(conn->id));
-	if (conn->qp)
-		ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
+	return conn->qp ? mrf_verbs_ret(ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE)) : 0;
 }
 
 void mrf_vconn_peer_addr(const struct mrf_vconn *conn, union mrf_addr *addr)

@@ -87,8 +87,11 @@ int mrf_vconn_route(struct mrf_vconn *conn, int timeout_ms);
 int mrf_vconn_connect(struct mrf_vconn *conn, const void *data, size_t len, unsigned retry);
 int mrf_vconn_accept(struct mrf_vconn *conn, const void *data, size_t len);
 void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len);
-/* Tells the peer and puts the queue pair into error: everything posted is flushed. */
-void mrf_vconn_disconnect(struct mrf_vconn *conn);
+/*
+ * Tells the peer and puts the queue pair into error: everything posted is flushed, unless the device
+ * refuses that, whose error is returned.
+ */
+int mrf_vconn_disconnect(struct mrf_vconn *conn);
 /* The remote end's address. */
 void mrf_vconn_peer_addr(const struct mrf_vconn *conn, union mrf_addr *addr);
 

@@ -2761,8 +2761,10 @@ void mrf_vconn_reject(struct mrf_vconn *conn, const void *data, size_t len)
 	leave();
 }
 
-void mrf_vconn_disconnect(struct mrf_vconn *conn)
+int mrf_vconn_disconnect(struct mrf_vconn *conn)
 {
+	int ret;
+
 	mrf_slow_call();
 	enter();
 	if (f.run_on_disconnect) {
@@ -2775,8 +2777,10 @@ void mrf_vconn_disconnect(struct mrf_vconn *conn)
 		conn->state = GONE;
 		tell(conn, MRF_CM_DISCONNECTED, NULL, 0, 0);
 	}
+	ret = conn->cm->denied ? -FI_EACCES : 0;
 	qp_error(conn);
 	leave();
+	return ret;
 }
 
 void mrf_vconn_peer_addr(const struct mrf_vconn *conn, union mrf_addr *addr)

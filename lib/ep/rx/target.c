@@ -47,9 +47,9 @@ static bool flushes(struct mrf_passive *passive)
 /*
  * The queue pair is in error. Its kernel takes no further packet, but may be carrying one out, on the
  * processor of the thread that has posted it: soft-RoCE sends to its own host by a call. It gives the
- * receives back when it is done with that.
+ * receives back when it is done with that. comes: it does, for the device has put the queue pair into error.
  */
-static enum flush await_flush(struct mrf_passive *passive)
+static enum flush await_flush(struct mrf_passive *passive, bool comes)
 {
 	struct mrf_agent *agent = passive->ep->agent;
 	uint64_t id = passive->owner.id;
@@ -58,7 +58,7 @@ static enum flush await_flush(struct mrf_passive *passive)
 	for (mrf_agent_poll(agent); mrf_idmap_find(&agent->owners, id); mrf_agent_poll(agent)) {
 		if (passive->flushed)
 			return FLUSHED;
-		if (!flushes(passive) || mrf_now_ms() >= end)
+		if (!comes || !flushes(passive) || mrf_now_ms() >= end)
 			return NOT_FLUSHED;
 		usleep(50);
 	}
@@ -72,8 +72,7 @@ static bool stop(struct mrf_passive *passive)
 			       .addr = passive->addr,
 			       .qpn = mrf_vconn_qpn(passive->vconn) };
 
-	mrf_vconn_disconnect(passive->vconn);
-	switch (await_flush(passive)) {
+	switch (await_flush(passive, !mrf_vconn_disconnect(passive->vconn))) {
 	case PASSIVE_GONE:
 		return false;
 	case FLUSHED:

@@ -108,6 +108,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/ep/rx/requests.h \
 	lib/ep/rx/staging.c \
 	lib/ep/rx/staging.h \
+	lib/ep/rx/stop.c \
+	lib/ep/rx/stop.h \
 	lib/ep/rx/target.c \
 	lib/ep/rx/target.h \
 	lib/ep/rx/target_serve.c \

@@ -53,7 +53,7 @@ struct mrf_passive {
 	bool forget_again;	   /* another one is due afterwards */
 	uint64_t told;		   /* pins that had ended when the last one was sent */
 	uint32_t receiving;	   /* a bit per slot: it is posted as a receive */
-	bool flushed;		   /* the last packet that was carried out has ended: target.c */
+	bool flushed;		   /* the last packet that was carried out has ended: rx/stop.c */
 	unsigned sending;	   /* answers, replies and notes on the way, */
 	struct mrf_agent_cq *sent; /* the quiet queue that they complete in */
 	/* messages in the order of their arrival */

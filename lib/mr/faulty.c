@@ -68,7 +68,7 @@ static int register_counted(struct mrf_mr_space *space, const struct fi_mr_attr 
 		return ret;
 	ret = mrf_mr_register(space, attr, flags, mr);
 	if (!ret)
-		mrf_mr_from_fid(&(*mr)->fid)->entry->caller = (uintptr_t)caller;
+		mrf_ledger_set_caller(mrf_mr_from_fid(&(*mr)->fid)->entry, caller);
 	return ret;
 }
 

@@ -59,6 +59,21 @@ struct mrf_ledger_entry *mrf_ledger_map(struct mrf_ledger *ledger, size_t first,
 	return entries == MAP_FAILED ? NULL : entries;
 }
 
+void mrf_ledger_read(const struct mrf_ledger_entry *entry, struct mrf_ledger_entry *copy)
+{
+	*copy = (struct mrf_ledger_entry){
+		.serial = atomic_load(&entry->serial),
+		.addr = entry->addr,
+		.len = entry->len,
+		.key = entry->key,
+		.access = entry->access,
+		.caller = atomic_load(&entry->caller),
+		.since = entry->since,
+		.segments = entry->segments,
+		.bound = entry->bound,
+	};
+}
+
 void mrf_ledger_unmap(struct mrf_ledger_entry *entries, size_t count)
 {
 	munmap(entries, count * sizeof(*entries));

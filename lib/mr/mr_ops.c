@@ -61,7 +61,7 @@ static int register_for(struct fid *fid, const struct fi_mr_attr *attr, uint64_t
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "domain must not be NULL");
 	ret = mrf_mr_register(space_of(fid), attr, flags, mr);
 	if (mrf_likely(!ret))
-		mrf_mr_from_fid(&(*mr)->fid)->entry->caller = (uintptr_t)caller;
+		mrf_ledger_set_caller(mrf_mr_from_fid(&(*mr)->fid)->entry, caller);
 	return ret;
 }
 

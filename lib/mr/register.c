@@ -47,7 +47,7 @@ static void enter_in_ledger_locked(const struct mrf_mr *mr)
 	entry->len = mr->len;
 	entry->key = mr->keyed ? mr->key : FI_KEY_NOTAVAIL;
 	entry->access = mr->access;
-	entry->caller = 0;
+	mrf_ledger_set_caller(entry, NULL);
 	entry->since = mrf_now_tick();
 	entry->segments = mr->nseg;
 	atomic_store_explicit(&entry->uses, 0, memory_order_relaxed);

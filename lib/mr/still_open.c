@@ -61,7 +61,7 @@ static bool next_region(struct mrf_mr_space *space, uint64_t serial, struct seen
 
 		if (mr->serial <= serial)
 			continue;
-		seen->entry = *mr->entry;
+		mrf_ledger_read(mr->entry, &seen->entry);
 		mrf_mr_name(mr, seen->name, sizeof(seen->name));
 		name_bound_locked(mr, seen->bound, sizeof(seen->bound));
 		found = true;
@@ -71,13 +71,21 @@ static bool next_region(struct mrf_mr_space *space, uint64_t serial, struct seen
 	return found;
 }
 
+static void name_caller(const struct mrf_ledger_entry *entry, char *buf, size_t len)
+{
+	if (entry->caller)
+		mrf_where_text((void *)(uintptr_t)entry->caller, buf, len);
+	else
+		snprintf(buf, len, "a call that has not returned");
+}
+
 static void tell_region(const struct seen *seen)
 {
 	int64_t age = mrf_now_ms() - seen->entry.since;
 	char rights[128], where[160];
 
 	mrf_names_bits(&mrf_names_caps, seen->entry.access & MRF_MR_RIGHTS, rights, sizeof(rights));
-	mrf_where_text((void *)(uintptr_t)seen->entry.caller, where, sizeof(where));
+	name_caller(&seen->entry, where, sizeof(where));
 	mrf_log(FI_LOG_WARN, FI_LOG_MR,
 		"MRF-W3080: still open: memory region %s, %s, %ld.%ld s old%s, registered by %s",
 		seen->name, rights, age / 1000, age / 100 % 10, seen->bound, where);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <rdma/fi_errno.h>
 #include "base/env.h"
 #include "mr/ledger.h"
+#include "mr/region.h"
 #include "../fake/fake_verbs.h"
 #include "one_device.h"
 #include "unit.h"
@@ -114,6 +116,55 @@ START_TEST(busy_domain_names_its_regions_and_who_registered_them)
 	ck_assert_msg(offset > place && offset < place + 1024,
 		      "%#lx is not in " CALLER "() at %#lx: %s", offset, place, text);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	close_domain();
+}
+END_TEST
+
+START_TEST(region_whose_registration_is_not_over_is_named_too)
+{
+	struct fid_mr *mr;
+
+	open_domain(0, FI_MR_ALLOCATED);
+	mr = reg(100, REMOTE, 0x1f, 0);
+	mrf_ledger_set_caller(mrf_mr_from_fid(&mr->fid)->entry, NULL);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	must_have(unit_captured(&cap), ", registered by a call that has not returned\n");
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	close_domain();
+}
+END_TEST
+
+static _Atomic unsigned busy; /* how often the domain was not closed for its regions */
+
+static void *register_again_and_again(void *arg)
+{
+	struct fid_mr *mr;
+
+	(void)arg;
+	while (busy < 200) {
+		mr = reg(100, REMOTE, 1, 0);
+		fi_close(&mr->fid);
+	}
+	return NULL;
+}
+
+/* What one thread says of the regions while another registers them is for TSan to see. */
+START_TEST(regions_are_named_while_they_come_and_go)
+{
+	struct fid_mr *stays;
+	pthread_t thread;
+
+	busy = 0;
+	open_domain(0, FI_MR_ALLOCATED);
+	stays = reg(100, REMOTE, 2, 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(pthread_create(&thread, NULL, register_again_and_again, NULL), 0);
+	for (; busy < 200; busy++)
+		ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	must_have(unit_captured(&cap), "key 0x2), FI_REMOTE_READ, FI_REMOTE_WRITE");
+	ck_assert_int_eq(fi_close(&stays->fid), 0);
 	close_domain();
 }
 END_TEST
@@ -534,6 +585,8 @@ static TCase *tcase_busy(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, busy_domain_names_its_regions_and_who_registered_them);
+	tcase_add_test(tc, region_whose_registration_is_not_over_is_named_too);
+	tcase_add_test(tc, regions_are_named_while_they_come_and_go);
 	tcase_add_test(tc, busy_domain_says_what_a_region_is_bound_to);
 	tcase_add_test(tc, busy_domain_names_a_hundred_regions_and_counts_the_rest);
 	return tc;

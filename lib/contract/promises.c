@@ -167,7 +167,7 @@ const struct mrf_promise mrf_promise_ucx = {
 
 /* Over rails of tcp. */
 const struct mrf_promise mrf_promise_mrail = {
-	.caps = MESSAGES | FI_TAGGED | FI_MULTI_RECV | FI_SOURCE | ACCESSES | NEAR_AND_FAR,
+	.caps = MESSAGES | MATCHING | ACCESSES | NEAR_AND_FAR,
 	.order = ORDER_CONNECTION,
 	.order_size = MRF_LIMIT_ORDER_SIZE,
 	.inject = 48,
@@ -228,9 +228,10 @@ const struct mrf_promise mrf_promise_shm_fast = {
 const struct mrf_promise mrf_promise_psm2 = { .caps = PSM_CAPS, PSM };
 const struct mrf_promise mrf_promise_psm3 = { .caps = PSM_CAPS | FI_HMEM, PSM };
 
+/* Open MPI sends messages over it, which takes no provider without FI_ORDER_SAS. */
 const struct mrf_promise mrf_promise_opx = {
 	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
-	.order = ORDER_ATOMICS,
+	.order = FI_ORDER_SAS | ORDER_ATOMICS,
 	.order_size = MRF_LIMIT_ORDER_SIZE,
 	.inject = 16,
 	SIZES,

@@ -108,6 +108,7 @@ START_TEST(profiles_have_the_limits_of_their_providers)
 		{ "shm", FI_ATOMIC | FI_HMEM | FI_LOCAL_COMM, FI_REMOTE_COMM | FI_FENCE, 256 },
 		{ "psm2", FI_SOURCE_ERR | FI_ATOMIC, FI_HMEM, 64 },
 		{ "opx", FI_ATOMIC | FI_TAGGED, FI_RMA_EVENT, 16 },
+		{ "mrail", FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV, FI_ATOMIC, 48 },
 		{ "usnic", FI_MSG | FI_SOURCE, FI_RMA | FI_TAGGED | FI_ATOMIC | FI_LOCAL_COMM,
 		  256 },
 		{ "gni", MRF_CAPS_ALL, 0, 256 },

@@ -296,30 +296,38 @@ static inline int fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *a
 }
 
 /*
+ * Without optimisation, too: what is said of an open region names the function that its registration
+ * returns to, and that would be the one here.
+ */
+#define MRFAB_INLINE inline __attribute__((always_inline))
+
+/*
  * Registration. The region is the application's until fi_close(&mr->fid); the
  * memory must outlive it. -FI_ENOKEY: requested_key is in use.
  */
-static inline int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len, uint64_t acs,
-			    uint64_t offset, uint64_t requested_key, uint64_t flags,
-			    struct fid_mr **mr, void *context)
+static MRFAB_INLINE int fi_mr_reg(struct fid_domain *domain, const void *buf, size_t len,
+				  uint64_t acs, uint64_t offset, uint64_t requested_key,
+				  uint64_t flags, struct fid_mr **mr, void *context)
 {
 	return domain->mr->reg(&domain->fid, buf, len, acs, offset, requested_key, flags, mr,
 			       context);
 }
 
-static inline int fi_mr_regv(struct fid_domain *domain, const struct iovec *iov, size_t count,
-			     uint64_t acs, uint64_t offset, uint64_t requested_key, uint64_t flags,
-			     struct fid_mr **mr, void *context)
+static MRFAB_INLINE int fi_mr_regv(struct fid_domain *domain, const struct iovec *iov, size_t count,
+				   uint64_t acs, uint64_t offset, uint64_t requested_key,
+				   uint64_t flags, struct fid_mr **mr, void *context)
 {
 	return domain->mr->regv(&domain->fid, iov, count, acs, offset, requested_key, flags, mr,
 				context);
 }
 
-static inline int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
-				uint64_t flags, struct fid_mr **mr)
+static MRFAB_INLINE int fi_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
+				      uint64_t flags, struct fid_mr **mr)
 {
 	return domain->mr->regattr(&domain->fid, attr, flags, mr);
 }
+
+#undef MRFAB_INLINE
 
 static inline void *fi_mr_desc(struct fid_mr *mr)
 {

@@ -218,11 +218,23 @@ static enum mrf_mr_mode_verdict check_zero(const struct mrf_mr_offer *offer,
 									   : MRF_MR_UNSPEC;
 }
 
+/*
+ * By libfabric's rules anything would do before version 1.5 if there are no attributes. It would come back
+ * as FI_MR_BASIC, and the bits that are needed would not be in force.
+ */
+static bool is_too_old(const struct mrf_mr_offer *offer, const struct mrf_mr_mode_hints *ask)
+{
+	return offer->exact && !ask->domain_attr && !mrf_rule_mr_mode_bits(ask->api) &&
+	       offer->table && !(offer->table & LEGACY);
+}
+
 static enum mrf_mr_mode_verdict check_rules(const struct mrf_mr_offer *offer,
 					    const struct mrf_mr_mode_hints *ask)
 {
 	if (offer->exact && ask->domain_attr && !ask->mr_mode && mrf_rule_mr_mode_bits(ask->api))
 		return check_zero(offer, ask);
+	if (is_too_old(offer, ask))
+		return MRF_MR_NO_LEGACY;
 	return mrf_mr_mode_check(offer->table, ask);
 }
 

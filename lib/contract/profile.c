@@ -29,14 +29,16 @@
 #define NONE_OF_THEM CALLS(NO, NO, NO, NO, NO, NO, NO)
 #define ALL_OF_THEM CALLS(0, 0, 0, 0, 0, 0, 0)
 #define OF_CXI CALLS(FI_EINVAL, NO, 0, 0, 0, FI_EINVAL, 0)
-#define OF_GNI CALLS(FI_EOPNOTSUPP, FI_EOPNOTSUPP, NO, NO, FI_EOPNOTSUPP, 0, NO)
+#define OF_GNI(refresh) CALLS(FI_EOPNOTSUPP, FI_EOPNOTSUPP, NO, NO, FI_EOPNOTSUPP, refresh, NO)
 
 /* What mistakes are answered with, and habits. */
 #define FLAG(err) .wrong = { [MRF_PROFILE_FLAG] = (err) }
 #define BIND(err, second) .wrong = { [MRF_PROFILE_BIND] = (err), [MRF_PROFILE_SECOND] = (second) }
 #define HABITS(...) .habits = (__VA_ARGS__)
-#define HABITS_OF_CXI MRF_HABIT_REGION_FIRST | MRF_HABIT_ONE_EP | MRF_HABIT_ONE_CNTR
-#define HABITS_OF_PSM MRF_HABIT_REGION_FIRST | MRF_HABIT_ONE_CNTR
+#define HABITS_OF_CXI \
+	MRF_HABIT_REGION_FIRST | MRF_HABIT_ONE_EP | MRF_HABIT_ONE_CNTR | MRF_HABIT_NO_REPORTS
+#define HABITS_OF_PSM MRF_HABIT_REGION_FIRST | MRF_HABIT_ONE_CNTR | MRF_HABIT_LOOSE_BIND
+#define HABITS_OF_GNI MRF_HABIT_RIGHT_NEEDED | MRF_HABIT_NO_FLAGS
 
 /* What is left unchecked. */
 #define LAX(...) .lax = (__VA_ARGS__)
@@ -49,7 +51,8 @@
 #define AV(kind) .av = MRF_AV_##kind
 
 /*
- * As libfabric's releases 1.17 to 2.x have them. mr_iov_limit is this library's where the provider's is
+ * As libfabric's releases 1.17 to 2.x have them. opx and bgq take counters that never count: here there is
+ * no such call. mr_iov_limit is this library's where the provider's is
  * greater. What is said of address vectors was measured for ofi_rxm, sockets, rxd, shm and mrail; of
  * efa, psm2, psm3 and opx it is from general knowledge. An address of cxi and bgq has no room for host
  * and port; those of ucx have no name in libfabric 1.17, and those of mrail, lpp and gni are left out.
@@ -105,17 +108,16 @@ static const struct mrf_profile profiles[] = {
 	{ "psm3", "psm3, Omni-Path and Ethernet", LEGACY, EVERY_KEY, 65535, 8, MRF_LIMIT_MR_IOV,
 	  FI_EINVAL, CALLS(0, 0, 0, 0, 0, 0, NO), .promise = &mrf_promise_psm3,
 	  BIND(FI_EINVAL, FI_EBUSY), HABITS(HABITS_OF_PSM), LAX(MRF_LAX_FLAG), ADDR(psmx3) },
-	{ "opx", "opx, Omni-Path", FI_MR_SCALABLE, UINT64_MAX - 1, 0, 8, 1, FI_EINVAL,
-	  CALLS(NO, NO, 0, NO, NO, NO, NO), .promise = &mrf_promise_opx, FLAG(FI_EINVAL),
-	  HABITS(MRF_HABIT_REGION_FIRST), LAX(MRF_LAX_OFFSET), ADDR(opx) },
+	{ "opx", "opx, Omni-Path", FI_MR_SCALABLE, UINT64_MAX - 1, 0, 8, 1, FI_EINVAL, NONE_OF_THEM,
+	  .promise = &mrf_promise_opx, FLAG(FI_EINVAL), LAX(MRF_LAX_OFFSET), ADDR(opx) },
 	{ "gni", "gni, Aries, up to libfabric 1.20", FI_MR_MMU_NOTIFY, EVERY_KEY, 65535, 8, 1,
-	  FI_EOPNOTSUPP, OF_GNI, .promise = &mrf_promise_all, HABITS(MRF_HABIT_RIGHT_NEEDED) },
+	  FI_EOPNOTSUPP, OF_GNI(0), .promise = &mrf_promise_all, HABITS(HABITS_OF_GNI) },
 	{ "gni-basic", "the same, where FI_MR_BASIC is offered", VAK | FI_MR_BASIC, EVERY_KEY,
-	  65535, 8, 1, FI_EOPNOTSUPP, OF_GNI, .promise = &mrf_promise_all,
-	  HABITS(MRF_HABIT_RIGHT_NEEDED) },
+	  65535, 8, 1, FI_EOPNOTSUPP, OF_GNI(NO), .promise = &mrf_promise_all,
+	  HABITS(HABITS_OF_GNI) },
 	{ "bgq", "bgq, Blue Gene/Q, up to libfabric 1.20", FI_MR_SCALABLE, UINT16_MAX, 65536, 2, 1,
-	  FI_EINVAL, CALLS_V(NO, NO, 0, NO, NO, NO, NO, NO), .promise = &mrf_promise_all,
-	  FLAG(FI_EINVAL), HABITS(MRF_HABIT_REGION_FIRST), LAX(MRF_LAX_OFFSET) },
+	  FI_EINVAL, CALLS_V(NO, NO, NO, NO, NO, NO, NO, NO), .promise = &mrf_promise_all,
+	  FLAG(FI_EINVAL), HABITS(MRF_HABIT_NO_FLAGS), LAX(MRF_LAX_OFFSET) },
 	{ "lpp", "lpp, from libfabric 2.0 on", VAK | FI_MR_BASIC, EVERY_KEY, 256, 8, 1, FI_EINVAL,
 	  NONE_OF_THEM, .promise = &mrf_promise_lpp, FLAG(FI_EINVAL) },
 	{ "usnic", "usnic, Cisco's adapters: datagrams, and no accesses",
@@ -124,7 +126,8 @@ static const struct mrf_profile profiles[] = {
 	  LAX(MRF_LAX_OFFSET) },
 	{ "netdir", "netdir, Network Direct on Windows, up to libfabric 1.20",
 	  VAK | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, 0, 0, 1, FI_EINVAL,
-	  CALLS_V(NO, NO, NO, NO, NO, NO, 0, NO), .promise = &mrf_promise_all, FLAG(FI_EINVAL) },
+	  CALLS_V(NO, NO, NO, NO, NO, NO, 0, NO), .promise = &mrf_promise_all, FLAG(FI_EINVAL),
+	  HABITS(MRF_HABIT_NO_FLAGS) },
 	{ "rma-event", "none yet: a provider that asks for FI_MR_RMA_EVENT", FI_MR_RMA_EVENT,
 	  EVERY_KEY, 0, 8, MRF_LIMIT_MR_IOV, FI_EINVAL, ALL_OF_THEM, .promise = &mrf_promise_all },
 };

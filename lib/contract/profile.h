@@ -47,10 +47,16 @@ enum mrf_profile_habit {
 	MRF_HABIT_ONE_CNTR = 1 << 2, /* ... and to one counter */
 	/* fi_mr_key has the application's key before the region is enabled. */
 	MRF_HABIT_KEY_AT_ONCE = 1 << 3,
-	/* A registration needs a right and an address. */
+	/* A registration needs a right and an address, and a refresh needs ranges. */
 	MRF_HABIT_RIGHT_NEEDED = 1 << 4,
 	/* It does without FI_MR_LOCAL if that is not offered. */
 	MRF_HABIT_LOCAL_IF_OFFERED = 1 << 5,
+	/* Registrations have no flags, not even those of capabilities. */
+	MRF_HABIT_NO_FLAGS = 1 << 6,
+	/* fi_mr_bind takes an endpoint, to no effect, and a counter without a flag. */
+	MRF_HABIT_LOOSE_BIND = 1 << 7,
+	/* Registrations are not reported to the event queue that is bound for them. */
+	MRF_HABIT_NO_REPORTS = 1 << 8,
 };
 
 /* Which type an address vector has. */

@@ -239,7 +239,7 @@ const struct mrf_promise mrf_promise_opx = {
 };
 
 const struct mrf_promise mrf_promise_lpp = {
-	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
+	.caps = EVERYTHING | NEAR_AND_FAR,
 	.order = FI_ORDER_SAS | ORDER_ACCESSES | FI_ORDER_ATOMIC_WAR,
 	.inject = 64,
 	SIZES,

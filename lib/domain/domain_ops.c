@@ -256,6 +256,17 @@ static int refuse_again_locked(const struct mrf_domain *domain, const struct fid
 			  (const void *)domain->eq.target->fid);
 }
 
+static void tell_no_reports(const struct mrf_domain *domain)
+{
+	const struct mrf_profile *profile = domain->space.profile;
+
+	mrf_warn(
+		FI_LOG_DOMAIN, 2167,
+		"fi_domain_bind(domain %p, FI_REG_MR): accepted, but fi_mr_reg registers at once and no "
+		"event is ever written with FI_MRFAB_PROFILE=%s (%s)",
+		(const void *)&domain->fid, profile->name, profile->what);
+}
+
 static int report_to(struct mrf_domain *domain, struct mrf_eq *eq)
 {
 	int ret = mrf_mr_space_report_to(&domain->space, eq);
@@ -286,6 +297,8 @@ int mrf_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	mrf_lock_take(&domain->lock);
 	if (domain->eq.target)
 		ret = refuse_again_locked(domain, bfid);
+	else if (flags && mrf_mr_profiled_habit(&domain->space, MRF_HABIT_NO_REPORTS))
+		tell_no_reports(domain);
 	else if (flags)
 		ret = report_to(domain, eq);
 	else

@@ -321,7 +321,7 @@ int mrf_info_check_hints(const struct mrf_info_query *query)
 	int ret, hmem_ret, mode_ret;
 
 	if (!hints)
-		return 0;
+		return mrf_info_mode_check(query);
 	ret = check_objects(hints);
 	if (!ret && hints->fabric_attr)
 		ret = check_provider(hints->fabric_attr);

@@ -126,6 +126,9 @@ int mrf_mr_attr_key(struct mrf_mr_space *space, uint64_t key)
  */
 #define OTHER_MEMORY (1ull << 40) /* FI_MR_DMABUF */
 
+/* Those whose meaning a provider may not know. */
+#define EVENT_FLAGS (FI_RMA_EVENT | FI_RMA_PMEM)
+
 static int refuse_flags(struct mrf_mr_space *space, uint64_t flags)
 {
 	int err = mrf_mr_profiled_error(space, MRF_PROFILE_FLAG, FI_EBADFLAGS);
@@ -138,6 +141,11 @@ static int refuse_flags(struct mrf_mr_space *space, uint64_t flags)
 				  "flags=%#lx: FI_HMEM_DEVICE_ONLY is for domains that were "
 				  "opened with the capability FI_HMEM",
 				  flags);
+	if (!(flags & ~EVENT_FLAGS))
+		return mrf_refuse(err, FI_LOG_MR, 3013,
+				  "flags=%#lx: there is no such registration flag with "
+				  "FI_MRFAB_PROFILE=%s (%s)",
+				  flags, space->profile->name, space->profile->what);
 	return mrf_refuse(err, FI_LOG_MR, 3009, "flags=%#lx: there is no such registration flag",
 			  flags);
 }
@@ -237,26 +245,35 @@ static int check_pmem(const struct mrf_mr_space *space, const struct fi_mr_attr 
 	return 0;
 }
 
-/* Which may be given; most calls give fewer, and need not look. */
-static uint64_t flags_of(const struct mrf_mr_space *space)
+static uint64_t event_flags(const struct mrf_mr_space *space)
+{
+	if (mrf_likely(!space->profile))
+		return EVENT_FLAGS;
+	if (space->profile->habits & MRF_HABIT_NO_FLAGS)
+		return 0;
+	return EVENT_FLAGS & space->profile->promise->caps;
+}
+
+/* Those that are accepted and mean nothing are taken out of *flags. */
+static int check_reg_flags(struct mrf_mr_space *space, uint64_t *flags)
 {
 	uint64_t device = space->mode & FI_MR_HMEM ? FI_HMEM_DEVICE_ONLY : 0;
+	uint64_t wrong = mrf_host_strip(*flags) & ~(event_flags(space) | device);
 
-	return FI_RMA_EVENT | FI_RMA_PMEM | device;
+	if (mrf_likely(!wrong))
+		return 0;
+	*flags &= ~wrong;
+	return refuse_flags(space, wrong);
 }
 
 int mrf_mr_attr_check(struct mrf_mr_space *space, const struct fi_mr_attr *attr, uint64_t flags,
 		      struct mrf_mr_plan *plan)
 {
 	uint32_t api_version = space->api_version;
-	int ret;
+	int ret = check_reg_flags(space, &flags);
 
-	if (mrf_unlikely(mrf_host_strip(flags) & ~(FI_RMA_EVENT | FI_RMA_PMEM)) &&
-	    mrf_host_strip(flags) & ~flags_of(space)) {
-		ret = refuse_flags(space, flags & ~(FI_RMA_EVENT | FI_RMA_PMEM));
-		if (ret)
-			return ret;
-	}
+	if (mrf_unlikely(ret))
+		return ret;
 	if (mrf_unlikely(attr->offset) &&
 	    !mrf_mr_profiled_lax(space, MRF_LAX_OFFSET, "offset", attr->offset))
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3007,

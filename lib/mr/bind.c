@@ -294,11 +294,23 @@ static int refuse_ep_binding(const struct mrf_mr *mr, const struct fid *ep, int 
 	}
 }
 
+static int bind_to_no_effect(struct mrf_mr *mr, const struct fid *ep)
+{
+	bool ours;
+
+	mrf_lock_take(&mr->space->lock);
+	ours = find_port_locked(mr->space, ep);
+	mrf_lock_release(&mr->space->lock);
+	return ours ? 0 : refuse_ep_binding(mr, ep, -FI_EDOMAIN);
+}
+
 static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags)
 {
 	enum mrf_mr_state state;
 	int ret;
 
+	if (mrf_mr_profiled_habit(mr->space, MRF_HABIT_LOOSE_BIND))
+		return bind_to_no_effect(mr, ep);
 	if (!(mr->space->mode & FI_MR_ENDPOINT))
 		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3042,
 				  "fi_mr_bind(region %p, endpoint %p, flags %#lx): regions belong "
@@ -336,7 +348,8 @@ int mrf_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		ret = mrf_mr_profiled_call(mr->space, MRF_PROFILE_BIND_CNTR);
 		return ret ? ret : mrf_mr_bind_cntr(mr, bfid, flags);
 	default:
-		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3043,
+		return mrf_refuse(mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_ENOSYS),
+				  FI_LOG_MR, 3043,
 				  "fi_mr_bind(region %p, %s %p): only counters and endpoints "
 				  "can be bound to a region",
 				  (void *)fid, mrf_obj_class_name(bfid->fclass), (void *)bfid);

@@ -258,7 +258,8 @@ static int refuse_region(const struct mrf_mr *mr, const struct fid *cntr)
 				  "registered without the flag FI_RMA_EVENT, and "
 				  "FI_MR_RMA_EVENT is in force",
 				  region, counter);
-	return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3041,
+	return mrf_refuse(mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_ENOSYS), FI_LOG_MR,
+			  3041,
 			  "fi_mr_bind(region %p, counter %p): writes to it are not counted: the "
 			  "domain was opened without FI_RMA_EVENT, and the region was "
 			  "registered without that flag",
@@ -320,7 +321,8 @@ int mrf_mr_bind_cntr(struct mrf_mr *mr, struct fid *fid, uint64_t flags)
 	enum mrf_mr_state state;
 	int ret;
 
-	if (flags != FI_REMOTE_WRITE)
+	if (flags != FI_REMOTE_WRITE &&
+	    (flags || !mrf_mr_profiled_habit(mr->space, MRF_HABIT_LOOSE_BIND)))
 		return mrf_refuse(mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_EBADFLAGS),
 				  FI_LOG_MR, 3234,
 				  "fi_mr_bind(region %p, counter %p): flags=%#lx, but must "

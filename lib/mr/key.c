@@ -44,6 +44,12 @@ static int take_requested_locked(struct mrf_mr *mr, uint64_t key, struct mrf_mr_
 	return -FI_ENOKEY;
 }
 
+/* Have keys fewer than 8 bytes, by the profile? */
+static bool has_short_keys(const struct mrf_mr_space *space)
+{
+	return space->profile && space->profile->key_size < sizeof(uint64_t);
+}
+
 /*
  * If the region counts writes, peers have to ask for its event number. A careful domain whose keys have 8
  * bytes uses all of them, so that it shows if a program passes on only 4.
@@ -51,10 +57,19 @@ static int take_requested_locked(struct mrf_mr *mr, uint64_t key, struct mrf_mr_
 static bool carries_rkey(const struct mrf_mr *mr)
 {
 	const struct mrf_mr_space *space = mr->space;
-	bool small = space->profile && space->profile->key_size < sizeof(uint64_t);
+	bool fits = has_short_keys(space) ? space->mode & FI_MR_VIRT_ADDR : !space->careful;
 
-	return mr->nseg == 1 && mr->seg.rkey && !mr->event && !(space->mode & FI_MR_RAW) &&
-	       (!space->careful || small);
+	return mr->nseg == 1 && mr->seg.rkey && !mr->event && !(space->mode & FI_MR_RAW) && fits;
+}
+
+/* One that peers have to ask about. With FI_MR_VIRT_ADDR 32 bits would be taken for an rkey. */
+static uint64_t next_key_locked(struct mrf_mr_space *space)
+{
+	mrf_lock_held(&space->lock);
+	space->next_prov_key++;
+	if (has_short_keys(space) && !(space->mode & FI_MR_VIRT_ADDR))
+		return (uint32_t)space->next_prov_key;
+	return MRF_KEY_COUNTER | space->next_prov_key;
 }
 
 /*
@@ -72,7 +87,7 @@ static int take_own_locked(struct mrf_mr *mr, uint64_t *key)
 			return ret;
 	}
 	do {
-		*key = MRF_KEY_COUNTER | space->next_prov_key++;
+		*key = next_key_locked(space);
 		ret = mrf_idmap_insert(&space->keys, *key, mr);
 	} while (ret == -FI_EALREADY);
 	return ret;

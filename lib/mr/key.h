@@ -17,7 +17,8 @@ struct mrf_mr_space;
  *   0-based:          01 in bits 63..62, in-page offset in bits 47..32, rkey
  * Any other provider key has 10 in bits 63..62, and peers have to ask: for regions of
  * several segments, and for all regions whose rkeys may change (memory that is not pinned
- * for good, regions that are enabled later).
+ * for good, regions that are enabled later). Under a profile with keys of 4 bytes and without
+ * FI_MR_VIRT_ADDR all provider keys are of this kind, but < 2^32.
  */
 struct mrf_key_direct {
 	uint32_t rkey;

@@ -13,6 +13,7 @@
 #include "mr/demand/unpin.h"
 #include "mr/face.h"
 #include "mr/mr_calls.h"
+#include "mr/profiled.h"
 #include "mr/region.h"
 #include "mr/seg.h"
 #include "mr/space.h"
@@ -262,7 +263,7 @@ static int refresh_ranges(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3058,
 				  "fi_mr_refresh(region %p): flags must be 0, not %#lx", (void *)mr,
 				  modify->flags);
-	if (!iov != !count)
+	if (!iov != !count || (!iov && mrf_mr_profiled_habit(mr->space, MRF_HABIT_RIGHT_NEEDED)))
 		return refuse_list(mr, iov, count);
 	if (mr->device)
 		return refresh_device(mr, iov, count);

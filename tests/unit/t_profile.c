@@ -240,6 +240,27 @@ START_TEST(unknown_profiles_and_two_contracts_are_refused)
 }
 END_TEST
 
+/* Before version 1.5 only the two legacy models can be asked for, whatever the hints. */
+START_TEST(old_program_gets_no_profile_without_a_legacy_model)
+{
+	const struct mrf_profile *profile = mrf_profile_at((size_t)_i);
+	int ret;
+
+	ck_assert_int_eq(setenv(VAR, profile->name, 1), 0);
+	unit_capture(&cap);
+	ret = fi_getinfo(FI_VERSION(1, 4), NULL, NULL, 0, NULL, &info);
+	text = unit_captured(&cap);
+	if (profile->table & LEGACY) {
+		ck_assert_int_eq(ret, 0);
+		ck_assert_uint_ne(info->domain_attr->mr_mode & LEGACY, 0);
+		return;
+	}
+	ck_assert_msg(ret == -FI_ENODATA, "%s: %d", profile->name, ret);
+	ck_assert_msg(strstr(text, "MRF-E1032") && strstr(text, "neither is offered here"), "%s",
+		      text);
+}
+END_TEST
+
 /* --- registrations ---------------------------------------------------------------------- */
 
 START_TEST(profile_limits_the_segments_of_a_region)
@@ -272,6 +293,36 @@ START_TEST(profile_limits_the_keys_of_the_application)
 	ck_assert_int_eq(reg(1, FI_REMOTE_WRITE, profile->max_key + 1, &mr), -FI_EKEYREJECTED);
 	ck_assert_int_eq(reg(1, FI_SEND, profile->max_key + 1, &mr), 0);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
+}
+END_TEST
+
+/* They are finished when they return. cxi takes the queue, and no event is written. */
+START_TEST(cxi_reports_no_registration)
+{
+	struct fi_eq_attr attr = { .size = 8, .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_eq_entry entry;
+	struct fid_mr *mr, *other;
+	struct fid_eq *eq;
+	uint32_t event;
+	size_t i = 0;
+
+	while (strcmp(mrf_profile_at(i)->name, "cxi-prov") != 0)
+		i++;
+	open_profile(i);
+	ck_assert_int_eq(fi_eq_open(fabric, &attr, &eq, NULL), 0);
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_domain_bind(domain, &eq->fid, FI_REG_MR), 0);
+	text = unit_captured(&cap);
+	ck_assert_msg(strstr(text, "MRF-W2167") && strstr(text, "no event is ever written"), "%s",
+		      text);
+	ck_assert_int_eq(reg(1, FI_REMOTE_WRITE, 1, &mr), 0);
+	ck_assert_int_eq(reg(1, FI_SEND, 2, &other), 0);
+	ck_assert_int_eq((int)fi_eq_sread(eq, &event, &entry, sizeof(entry), 50, 0), -FI_EAGAIN);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+	ck_assert_int_eq(fi_close(&domain->fid), 0);
+	domain = NULL;
+	ck_assert_int_eq(fi_close(&eq->fid), 0);
 }
 END_TEST
 
@@ -397,8 +448,10 @@ static TCase *tcase_profile(void)
 	tcase_add_test(tc, program_that_offers_less_is_told_what_is_missing);
 	tcase_add_test(tc, local_registration_is_only_required_where_it_is_offered);
 	tcase_add_test(tc, unknown_profiles_and_two_contracts_are_refused);
+	tcase_add_loop_test(tc, old_program_gets_no_profile_without_a_legacy_model, 0, PROFILES);
 	tcase_add_loop_test(tc, profile_limits_the_segments_of_a_region, 0, PROFILES);
 	tcase_add_loop_test(tc, profile_limits_the_keys_of_the_application, 0, PROFILES);
+	tcase_add_test(tc, cxi_reports_no_registration);
 	tcase_add_loop_test(tc, profile_has_its_calls_and_no_others, 0, PROFILES);
 	tcase_add_test(tc, without_a_profile_nothing_is_limited);
 	return tc;

@@ -14,8 +14,8 @@
 #define KEY 7
 /* Of cxi; and all that bind counters. */
 static const char *const cxi[] = { "cxi-client", "cxi-prov", "cxi-odp" };
-static const char *const counting[] = { "cxi-client", "cxi-prov", "cxi-odp", "sockets",
-					"psm2",	      "psm3",	  "opx",     "bgq" };
+static const char *const counting[] = { "cxi-client", "cxi-prov", "cxi-odp",
+					"sockets",    "psm2",	  "psm3" };
 
 static struct node n;
 static struct unit_capture cap;
@@ -39,8 +39,8 @@ static void teardown(void)
 	fixture_teardown();
 }
 
-/* A domain in the profile's modes, which counts peers' writes if the provider can. */
-static void open_with(const char *name)
+/* A domain in the profile's modes, with these capabilities if the provider has them. */
+static void open_caps(const char *name, uint64_t caps)
 {
 	struct node_opt opt = { 0 };
 	char why[192];
@@ -49,8 +49,14 @@ static void open_with(const char *name)
 	profile = mrf_profile_find(name, why, sizeof(why));
 	ck_assert_ptr_nonnull(profile);
 	opt.mr_mode = (int)(profile->table & MRF_MR_REQUIRABLE);
-	opt.caps = (MRF_CAPS | FI_RMA_EVENT) & profile->promise->caps;
+	opt.caps = caps & profile->promise->caps;
 	node_open(&n, &opt);
+}
+
+/* One that counts peers' writes if the provider can. */
+static void open_with(const char *name)
+{
+	open_caps(name, MRF_CAPS | FI_RMA_EVENT);
 }
 
 static struct fid_mr *reg(uint64_t access, uint64_t flags)
@@ -89,20 +95,78 @@ static struct fid_cntr *cntr_open(void)
 
 /* --- registering --------------------------------------------------------------------------- */
 
-START_TEST(unknown_flags_have_the_error_of_the_provider)
+static bool is_one_of(const char *const *names, size_t count)
 {
-	static const char *const einval[] = { "opx", "bgq", "lpp", "netdir" };
-	int err = FI_EBADFLAGS;
-	struct fid_mr *mr;
 	size_t i;
 
+	for (i = 0; i < count && strcmp(profile->name, names[i]) != 0; i++)
+		;
+	return i < count;
+}
+
+static int flag_error(void)
+{
+	static const char *const einval[] = { "opx", "bgq", "lpp", "netdir" };
+
+	return is_one_of(einval, MRF_ARRAY_SIZE(einval)) ? FI_EINVAL : FI_EBADFLAGS;
+}
+
+START_TEST(unknown_flags_have_the_error_of_the_provider)
+{
+	struct fid_mr *mr;
+	int err;
+
 	open_with(mrf_profile_at((size_t)_i)->name);
-	for (i = 0; i < MRF_ARRAY_SIZE(einval); i++) {
-		if (!strcmp(profile->name, einval[i]))
-			err = FI_EINVAL;
-	}
+	err = flag_error();
 	REFUSED(fi_mr_reg(n.domain, memory, PAGE, FI_SEND, 0, KEY, 1ull << 60, &mr, NULL), err,
 		"MRF-E3009", "no such registration flag");
+}
+END_TEST
+
+/* FI_RMA_EVENT is a flag where the capability is, and where flags are looked at nowhere else. */
+START_TEST(event_flag_goes_with_the_capability)
+{
+	static const char *const have[] = { "cxi-client", "cxi-prov", "cxi-odp",  "tcp",
+					    "sockets",	  "rxd",      "shm",	  "shm-fast",
+					    "psm2",	  "psm3",     "rma-event" };
+	struct fid_mr *mr;
+
+	open_with(mrf_profile_at((size_t)_i)->name);
+	if (is_one_of(have, MRF_ARRAY_SIZE(have))) {
+		must_close(&reg(REMOTE_RW, FI_RMA_EVENT)->fid);
+		return;
+	}
+	REFUSED(fi_mr_reg(n.domain, memory, PAGE, REMOTE_RW, 0, KEY, FI_RMA_EVENT, &mr, NULL),
+		flag_error(), "MRF-E3013", "no such registration flag with FI_MRFAB_PROFILE=");
+}
+END_TEST
+
+START_TEST(provider_keys_fit_into_mr_key_size)
+{
+	unsigned size;
+	struct fid_mr *mr;
+
+	open_with(mrf_profile_at((size_t)_i)->name);
+	size = profile->key_size;
+	if (!(profile->table & FI_MR_PROV_KEY) || profile->table & FI_MR_RAW || !size)
+		return;
+	mr = reg(REMOTE_RW, 0);
+	ck_assert_msg(size == 8 || !(fi_mr_key(mr) >> 8 * size), "%s: %#lx", profile->name,
+		      fi_mr_key(mr));
+	must_close(&mr->fid);
+}
+END_TEST
+
+/* A flag that is ignored makes no region that counts, whose keys are longer. */
+START_TEST(event_flag_that_is_ignored_has_no_effect)
+{
+	struct fid_mr *mr;
+
+	open_with("verbs+lenient");
+	mr = reg(REMOTE_RW, FI_RMA_EVENT);
+	ck_assert_ptr_null(mrf_mr_from_fid(&mr->fid)->event);
+	ck_assert_uint_le(fi_mr_key(mr), UINT32_MAX);
+	must_close(&mr->fid);
 }
 END_TEST
 
@@ -116,6 +180,24 @@ START_TEST(gni_needs_a_right_and_an_address)
 	REFUSED(fi_mr_reg(n.domain, NULL, PAGE, FI_SEND, 0, KEY, 0, &mr, NULL), FI_EINVAL,
 		"MRF-E3029", "both are needed with FI_MRFAB_PROFILE=gni");
 	must_close(&reg(FI_SEND, 0)->fid);
+}
+END_TEST
+
+START_TEST(gni_refreshes_ranges)
+{
+	struct iovec all = { .iov_len = PAGE };
+	struct fid_mr *mr;
+
+	open_with(_i ? "gni-basic" : "gni");
+	mr = reg(REMOTE_RW, 0);
+	all.iov_base = memory;
+	if (_i) {
+		REFUSED(fi_mr_refresh(mr, &all, 1, 0), FI_ENOSYS, "MRF-E3017", "does not exist");
+	} else {
+		REFUSED(fi_mr_refresh(mr, NULL, 0, 0), FI_EINVAL, "MRF-E3059", "iov=(nil)");
+		ck_assert_int_eq(fi_mr_refresh(mr, &all, 1, 0), 0);
+	}
+	must_close(&mr->fid);
 }
 END_TEST
 
@@ -305,6 +387,39 @@ START_TEST(wrong_bindings_have_the_error_of_the_provider)
 }
 END_TEST
 
+START_TEST(psm_binds_endpoints_to_no_effect_and_counters_without_a_flag)
+{
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+
+	open_with(_i ? "psm3" : "psm2");
+	mr = reg(REMOTE_RW, FI_RMA_EVENT);
+	cntr = cntr_open();
+	ck_assert_int_eq(fi_mr_bind(mr, &n.ep->fid, 0), 0);
+	ck_assert_ptr_null(mrf_list_first(&mrf_mr_from_fid(&mr->fid)->bindings));
+	ck_assert_int_eq(fi_mr_bind(mr, &cntr->fid, 0), 0);
+	ck_assert_ptr_nonnull(mrf_list_first(&mrf_mr_from_fid(&mr->fid)->event->counters));
+	REFUSED(fi_mr_bind(mr, &mr->fid, 0), FI_EINVAL, "MRF-E3043", "only counters and endpoints");
+	must_close(&mr->fid);
+	must_close(&cntr->fid);
+}
+END_TEST
+
+START_TEST(counter_that_would_count_nothing_has_the_error_of_the_provider)
+{
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+
+	open_caps("sockets", MRF_CAPS);
+	mr = reg(REMOTE_RW, 0);
+	cntr = cntr_open();
+	REFUSED(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), FI_EINVAL, "MRF-E3041",
+		"writes to it are not counted");
+	must_close(&mr->fid);
+	must_close(&cntr->fid);
+}
+END_TEST
+
 /* --- closing ------------------------------------------------------------------------------- */
 
 /* Whatever the API version: this one, 1.17, would have it the other way round. */
@@ -364,7 +479,11 @@ static TCase *tcase_profile_mr(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, unknown_flags_have_the_error_of_the_provider, 0, PROFILES);
+	tcase_add_loop_test(tc, event_flag_goes_with_the_capability, 0, PROFILES);
+	tcase_add_loop_test(tc, provider_keys_fit_into_mr_key_size, 0, PROFILES);
+	tcase_add_test(tc, event_flag_that_is_ignored_has_no_effect);
 	tcase_add_loop_test(tc, gni_needs_a_right_and_an_address, 0, 2);
+	tcase_add_loop_test(tc, gni_refreshes_ranges, 0, 2);
 	tcase_add_loop_test(tc, lenient_profile_takes_what_its_provider_leaves_unchecked, 0,
 			    PROFILES);
 	tcase_add_test(tc, lenient_profile_grants_nothing);
@@ -372,6 +491,8 @@ static TCase *tcase_profile_mr(void)
 	tcase_add_loop_test(tc, key_is_known_when_the_provider_knows_it, 0, 3);
 	tcase_add_loop_test(tc, region_is_bound_to_one_enabled_endpoint, 0, 3);
 	tcase_add_loop_test(tc, wrong_bindings_have_the_error_of_the_provider, 0, all);
+	tcase_add_loop_test(tc, psm_binds_endpoints_to_no_effect_and_counters_without_a_flag, 0, 2);
+	tcase_add_test(tc, counter_that_would_count_nothing_has_the_error_of_the_provider);
 	tcase_add_loop_test(tc, region_closes_before_its_endpoint, 0, 3);
 	tcase_add_loop_test(tc, region_closes_before_its_counter, 0, all);
 	tcase_add_test(tc, without_such_a_provider_the_version_decides);

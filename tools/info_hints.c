@@ -9,6 +9,7 @@
 #include <string.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include "contract/limits.h"
 #include "info_words.h"
 
 enum section {
@@ -106,6 +107,7 @@ struct reading {
 	const char *path;
 	unsigned line;
 	enum section section;
+	bool begun; /* a fi_info */
 	struct fi_info *hints;
 };
 
@@ -154,14 +156,22 @@ static int read_set(const struct reading *r, const struct field *field, const ch
 	return 0;
 }
 
+/* What fi_tostr prints of every protocol that has no name; the library's own is one. */
+static bool is_own_protocol(const struct field *field, const char *text)
+{
+	return field->type == FI_TYPE_PROTOCOL && !strcmp(text, "Provider specific");
+}
+
 static int read_word(const struct reading *r, const struct field *field, const char *text)
 {
 	struct info_words words = { field->type, false, field->size };
 	size_t len = strlen(text);
 	uint64_t value = 0;
 
-	if ((len < 6 || strcmp(text + len - 6, "UNSPEC")) &&
-	    !info_words_find(&words, text, len, &value))
+	if (is_own_protocol(field, text))
+		value = MRF_PROTOCOL;
+	else if ((len < 6 || strcmp(text + len - 6, "UNSPEC")) &&
+		 !info_words_find(&words, text, len, &value))
 		return fail_line(r, "not a word that is known", text);
 	put(r, field, value);
 	return 0;
@@ -219,6 +229,18 @@ static bool begins_section(struct reading *r, const char *name)
 	return false;
 }
 
+/* The fields of two answers would be mixed. */
+static int begin_section(struct reading *r)
+{
+	if (r->section != INFO)
+		return 0;
+	if (r->begun)
+		return fail_line(r, "a second structure, of which only one can be the hints",
+				 section_names[INFO]);
+	r->begun = true;
+	return 0;
+}
+
 /* Nothing is lost if such a field is not set. */
 static bool is_empty(const char *value)
 {
@@ -262,7 +284,7 @@ static int read_line(struct reading *r, char *line)
 	*colon = '\0';
 	value = colon + 1 + strspn(colon + 1, " ");
 	if (!*value && begins_section(r, name))
-		return 0;
+		return begin_section(r);
 	return read_field(r, name, value);
 }
 

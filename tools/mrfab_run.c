@@ -349,6 +349,23 @@ static void set_unless_set(const char *name, const char *value)
 		set(name, value);
 }
 
+/* By which name libfabric looks for the module. */
+static const char *provider_name(void)
+{
+	const char *name = getenv("FI_MRFAB_PROVIDER_NAME");
+
+	if (!name || !*name)
+		return "mrfab";
+	/* libfabric itself would answer, and the program would run, but not over the module. */
+	if (strchr(name, ';')) {
+		complain("FI_MRFAB_PROVIDER_NAME=%s: the module cannot have a name with a "
+			 "semicolon, under which libfabric stacks providers of its own",
+			 name);
+		exit(FAILED);
+	}
+	return name;
+}
+
 static const char *wanted_level(const struct options *opt)
 {
 	const char *level = opt->log ? opt->log : getenv("FI_LOG_LEVEL");
@@ -403,8 +420,7 @@ static void set_runtime(const char *name)
 
 static void set_all(const struct options *opt, const char *program, const char *folder)
 {
-	const char *name = getenv("FI_MRFAB_PROVIDER_NAME");
-	const char *provider = name && *name ? name : "mrfab";
+	const char *provider = provider_name();
 
 	fprintf(stderr, "mrfab_run: %s:", program);
 	set("FI_PROVIDER", provider);

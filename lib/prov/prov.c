@@ -252,25 +252,42 @@ static void cleanup(void)
 {
 }
 
-/* Programs that know only one name find us by it, in the place of libfabric's own provider. */
-static void take_name(void)
+/*
+ * Programs that know only one name find us by it, in the place of libfabric's own provider. A name like
+ * verbs;ofi_rxm is no provider's: libfabric stacks those of both names, and would not ask us.
+ */
+static const char *take_name(void)
 {
 	const char *name = getenv("FI_MRFAB_PROVIDER_NAME");
 
-	if (!name || !*name)
-		return;
+	if (!name || !*name || strchr(name, ';'))
+		return name;
 	provider.name = name;
 	provider.version = FI_VERSION(999, 0);
+	return NULL;
+}
+
+/* Once there is a log. */
+static void tell_refused(const char *name)
+{
+	if (name && *name)
+		mrf_warn(FI_LOG_FABRIC, 1061,
+			 "FI_MRFAB_PROVIDER_NAME=%.64s: the module cannot have a name with a "
+			 "semicolon, under which libfabric stacks providers of its own",
+			 name);
 }
 
 MRF_EXPORT struct fi_provider *fi_prov_ini(void);
 
 MRF_EXPORT struct fi_provider *fi_prov_ini(void)
 {
+	const char *refused;
+
 	find_core(__builtin_return_address(0));
 	mrf_host = &host;
-	take_name();
+	refused = take_name();
 	set_log_max();
+	tell_refused(refused);
 	define_variables();
 	return &provider;
 }

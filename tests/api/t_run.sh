@@ -166,6 +166,8 @@ gives FI_PROVIDER=verbs
 gives "FI_PROVIDER_PATH=$builddir/.libs"
 gives FI_LOG_PROV=verbs --log warn
 gives FI_LOG_LEVEL=debug --explain
+FI_MRFAB_PROVIDER_NAME='verbs;ofi_rxm'
+refused 'FI_MRFAB_PROVIDER_NAME=verbs;ofi_rxm: the module cannot have a name with a semicolon' true
 FI_MRFAB_PROVIDER_NAME=
 gives FI_PROVIDER=mrfab
 unset FI_MRFAB_PROVIDER_NAME FI_PROVIDER FI_PROVIDER_PATH FI_LOG_LEVEL

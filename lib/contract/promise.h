@@ -31,6 +31,7 @@ struct mrf_promise {
 	unsigned rx_iov;      /* ... and those that are received into */
 	unsigned rma_iov;     /* remote buffers */
 	unsigned cq_data;     /* cq_data_size; 0: no immediate data */
+	uint32_t protocol;    /* FI_PROTO_*, under the provider's name; 0: the library's own */
 	const struct mrf_promise_atomics *atomics; /* NULL: all of the library's */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * tcp, ofi_rxm, sockets, rxd, shm and mrail were measured with libfabric 1.17; the others are in the source
- * of its release 2.1. Numbers that a device decides are those of common devices.
+ * of its release 2.1. Numbers that a device decides are those of common devices. The protocol of tcp is that of
+ * its endpoints of type FI_EP_RDM; libfabric 1.17 has no names for those of ucx and lpp.
  */
 #include "contract/promises.h"
 
@@ -96,6 +97,7 @@ static const struct mrf_promise_atomics of_rxm = {
 };
 
 const struct mrf_promise mrf_promise_verbs = {
+	.protocol = FI_PROTO_RDMA_CM_IB_RC,
 	.caps = MESSAGES | ACCESSES | FI_ATOMIC | FI_HMEM | NEAR_AND_FAR,
 	.order = ORDER_CONNECTION,
 	.order_size = MRF_LIMIT_ORDER_SIZE,
@@ -113,6 +115,7 @@ const struct mrf_promise mrf_promise_verbs = {
 	.atomics = &of_rxm
 
 const struct mrf_promise mrf_promise_rxm = {
+	.protocol = FI_PROTO_RXM,
 	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
 	.inject = MRF_LIMIT_INJECT,
 	RXM,
@@ -121,6 +124,7 @@ const struct mrf_promise mrf_promise_rxm = {
 };
 
 const struct mrf_promise mrf_promise_tcp_rxm = {
+	.protocol = FI_PROTO_RXM,
 	.caps = EVERYTHING | NEAR_AND_FAR,
 	.inject = 64,
 	.inject_most = MRF_LIMIT_INJECT,
@@ -131,6 +135,7 @@ const struct mrf_promise mrf_promise_tcp_rxm = {
 
 /* Orders of accesses are those of atomic operations alone. */
 const struct mrf_promise mrf_promise_efa = {
+	.protocol = FI_PROTO_EFA,
 	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
 	.order = FI_ORDER_SAS | ORDER_ATOMICS,
 	.order_size = MRF_LIMIT_ATOMIC_SIZE,
@@ -140,6 +145,7 @@ const struct mrf_promise mrf_promise_efa = {
 };
 
 const struct mrf_promise mrf_promise_efa_direct = {
+	.protocol = FI_PROTO_EFA,
 	.caps = MESSAGES | ACCESSES | FI_SOURCE | FI_HMEM | NEAR_AND_FAR,
 	.inject = 32,
 	SIZES,
@@ -147,6 +153,7 @@ const struct mrf_promise mrf_promise_efa_direct = {
 };
 
 const struct mrf_promise mrf_promise_cxi = {
+	.protocol = FI_PROTO_CXI,
 	.caps = EVERYTHING | FI_HMEM | FI_SOURCE_ERR | FI_RMA_EVENT | FI_FENCE | NEAR_AND_FAR,
 	.order = FI_ORDER_SAS | FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAR |
 		 FI_ORDER_ATOMIC_WAW | FI_ORDER_ATOMIC_RAR,
@@ -167,6 +174,7 @@ const struct mrf_promise mrf_promise_ucx = {
 
 /* Over rails of tcp. */
 const struct mrf_promise mrf_promise_mrail = {
+	.protocol = FI_PROTO_MRAIL,
 	.caps = MESSAGES | MATCHING | ACCESSES | NEAR_AND_FAR,
 	.order = ORDER_CONNECTION,
 	.order_size = MRF_LIMIT_ORDER_SIZE,
@@ -176,6 +184,7 @@ const struct mrf_promise mrf_promise_mrail = {
 };
 
 const struct mrf_promise mrf_promise_tcp = {
+	.protocol = FI_PROTO_XNET,
 	.caps = MESSAGES | MATCHING | ACCESSES | FI_RMA_EVENT | FI_RMA_PMEM | NEAR_AND_FAR,
 	.order = ORDER_CONNECTION,
 	.order_size = MRF_LIMIT_ORDER_SIZE,
@@ -185,6 +194,7 @@ const struct mrf_promise mrf_promise_tcp = {
 };
 
 const struct mrf_promise mrf_promise_sockets = {
+	.protocol = FI_PROTO_SOCK_TCP,
 	.caps = EVERYTHING | FI_FENCE | FI_RMA_EVENT | FI_RMA_PMEM | NEAR_AND_FAR,
 	.order = ORDER_EVERY,
 	.order_size = MRF_LIMIT_ORDER_SIZE,
@@ -194,6 +204,7 @@ const struct mrf_promise mrf_promise_sockets = {
 };
 
 const struct mrf_promise mrf_promise_rxd = {
+	.protocol = FI_PROTO_RXD,
 	.caps = EVERYTHING | FI_RMA_EVENT | NEAR_AND_FAR,
 	.order = ORDER_CONNECTION | FI_ORDER_ATOMIC_WAR,
 	.order_size = MRF_LIMIT_ORDER_SIZE,
@@ -203,6 +214,7 @@ const struct mrf_promise mrf_promise_rxd = {
 };
 
 const struct mrf_promise mrf_promise_shm = {
+	.protocol = FI_PROTO_SHM,
 	.caps = EVERYTHING | FI_RMA_EVENT | FI_HMEM | FI_LOCAL_COMM,
 	.order = ORDER_EVERY,
 	.order_size = MRF_LIMIT_ORDER_SIZE,
@@ -213,6 +225,7 @@ const struct mrf_promise mrf_promise_shm = {
 
 /* It is not chosen by programs that ask for an order of accesses. */
 const struct mrf_promise mrf_promise_shm_fast = {
+	.protocol = FI_PROTO_SHM,
 	.caps = EVERYTHING | FI_RMA_EVENT | FI_HMEM | FI_LOCAL_COMM,
 	.order = FI_ORDER_SAS,
 	.inject = MRF_LIMIT_INJECT,
@@ -225,11 +238,14 @@ const struct mrf_promise mrf_promise_shm_fast = {
 	.order = FI_ORDER_SAS | ORDER_ACCESSES | FI_ORDER_ATOMIC_WAR, .order_size = 4096, \
 	.inject = 64, SIZES, IOV(13, 1, 1)
 
-const struct mrf_promise mrf_promise_psm2 = { .caps = PSM_CAPS, PSM };
-const struct mrf_promise mrf_promise_psm3 = { .caps = PSM_CAPS | FI_HMEM, PSM };
+const struct mrf_promise mrf_promise_psm2 = { .protocol = FI_PROTO_PSMX2, .caps = PSM_CAPS, PSM };
+const struct mrf_promise mrf_promise_psm3 = { .protocol = FI_PROTO_PSMX3,
+					      .caps = PSM_CAPS | FI_HMEM,
+					      PSM };
 
 /* Open MPI sends messages over it, which takes no provider without FI_ORDER_SAS. */
 const struct mrf_promise mrf_promise_opx = {
+	.protocol = FI_PROTO_OPX,
 	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,
 	.order = FI_ORDER_SAS | ORDER_ATOMICS,
 	.order_size = MRF_LIMIT_ORDER_SIZE,
@@ -248,6 +264,7 @@ const struct mrf_promise mrf_promise_lpp = {
 
 /* Datagrams of one packet, to other hosts. */
 const struct mrf_promise mrf_promise_usnic = {
+	.protocol = FI_PROTO_UDP,
 	.caps = MESSAGES | FI_SOURCE | FI_REMOTE_COMM,
 	.msg_size = 1472,
 	.inject = MRF_LIMIT_INJECT,

@@ -21,6 +21,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "contract/limits.h"
+#include "contract/profile.h"
 #include "export/fabric_open.h"
 #include "info/api.h"
 
@@ -168,12 +169,31 @@ static int lengthen(void **struct_at, size_t has, size_t size)
 	return 0;
 }
 
-/* The protocol that a program demands of the provider in whose name this one comes; 0: none. */
+/* That of the provider whose contract is in force; 0: none is, or it has none. */
+static uint32_t protocol_of_profile(void)
+{
+	const char *name = mrf_env_str(MRF_PARAM_PROFILE);
+	const struct mrf_profile *profile;
+	char why[192];
+
+	profile = name ? mrf_profile_find(name, why, sizeof(why)) : NULL;
+	return profile ? profile->promise->protocol : FI_PROTO_UNSPEC;
+}
+
+static uint32_t protocol_hinted(const struct fi_info *hints)
+{
+	return hints && hints->ep_attr ? hints->ep_attr->protocol : FI_PROTO_UNSPEC;
+}
+
+/*
+ * The protocol of the provider in whose name this one comes: what a program demands, or else its profile's;
+ * 0: it comes in its own name, or neither says.
+ */
 static uint32_t protocol_lent(const struct fi_info *hints)
 {
-	if (!hints || !hints->ep_attr || !strcmp(provider.name, MRF_PROV_NAME))
+	if (!strcmp(provider.name, MRF_PROV_NAME))
 		return FI_PROTO_UNSPEC;
-	return hints->ep_attr->protocol;
+	return protocol_hinted(hints) ? protocol_hinted(hints) : protocol_of_profile();
 }
 
 static int adapt(struct fi_info *info, uint32_t protocol)
@@ -215,6 +235,7 @@ static int get_info(uint32_t version, const char *node, const char *service, uin
 	struct fi_fabric_attr fabric_attr;
 	struct fi_ep_attr ep_attr;
 	struct fi_info unnamed;
+	uint32_t lent = protocol_lent(hints);
 	int ret;
 
 	if (flags & ASKED_BY_LAYER || !names_us(hints))
@@ -226,14 +247,14 @@ static int get_info(uint32_t version, const char *node, const char *service, uin
 		fabric_attr.prov_name = NULL;
 		unnamed.fabric_attr = &fabric_attr;
 	}
-	if (protocol_lent(hints)) {
+	if (lent && hints && hints->ep_attr) {
 		ep_attr = *hints->ep_attr;
 		ep_attr.protocol = FI_PROTO_UNSPEC;
 		unnamed.ep_attr = &ep_attr;
 	}
 	ret = mrf_info_get(clamp(version), node, service, flags & ~ASKED_INTERNALLY,
 			   hints ? &unnamed : NULL, info);
-	return ret ? ret : adapt_all(info, protocol_lent(hints));
+	return ret ? ret : adapt_all(info, lent);
 }
 
 /* --- the rest ------------------------------------------------------------------------- */

@@ -265,6 +265,61 @@ START_TEST(another_name_has_the_protocol_that_is_asked_of_it)
 }
 END_TEST
 
+static const struct {
+	const char *profile;
+	uint32_t hint, answer;
+} protocols[] = {
+	{ "efa", FI_PROTO_UNSPEC, FI_PROTO_EFA },
+	{ "efa", FI_PROTO_EFA, FI_PROTO_EFA },
+	{ "verbs", FI_PROTO_UNSPEC, FI_PROTO_RDMA_CM_IB_RC },
+	{ "verbs-rxm", FI_PROTO_UNSPEC, FI_PROTO_RXM },
+	{ "tcp", FI_PROTO_UNSPEC, FI_PROTO_XNET },
+	{ "tcp-rxm", FI_PROTO_UNSPEC, FI_PROTO_RXM },
+	{ "sockets+lenient", FI_PROTO_UNSPEC, FI_PROTO_SOCK_TCP },
+	{ "rxd", FI_PROTO_UNSPEC, FI_PROTO_RXD },
+	{ "shm", FI_PROTO_UNSPEC, FI_PROTO_SHM },
+	{ "cxi-client", FI_PROTO_UNSPEC, FI_PROTO_CXI },
+	{ "psm3", FI_PROTO_UNSPEC, FI_PROTO_PSMX3 },
+	/* It has no name yet, nothing is known of it, or there is no provider. */
+	{ "ucx", FI_PROTO_UNSPEC, MRF_PROTOCOL },
+	{ "gni", FI_PROTO_UNSPEC, MRF_PROTOCOL },
+	{ "custom:key_size=4", FI_PROTO_UNSPEC, MRF_PROTOCOL },
+	/* No such profile exists, which fi_getinfo says. */
+	{ "none", FI_PROTO_UNSPEC, 0 },
+};
+
+static uint32_t protocol_under(const char *name, const char *profile, uint32_t hint)
+{
+	struct fi_domain_attr domain = { .mr_mode = ~(FI_MR_BASIC | FI_MR_SCALABLE) };
+	struct fi_ep_attr ep = { .type = FI_EP_RDM, .protocol = hint };
+	struct fi_info hints = { .domain_attr = &domain, .ep_attr = &ep }, *info = NULL;
+	uint32_t answer = 0;
+
+	setenv("FI_MRFAB_PROVIDER_NAME", name, 1);
+	setenv("FI_MRFAB_PROFILE", profile, 1);
+	mrf_env_reload();
+	prov = fi_prov_ini();
+	if (!prov->getinfo(FI_VERSION(1, 17), NULL, NULL, 0, &hints, &info))
+		answer = info->ep_attr->protocol;
+	free_all(info);
+	unsetenv("FI_MRFAB_PROFILE");
+	return answer;
+}
+
+START_TEST(another_name_has_the_protocol_of_the_profile)
+{
+	const char *profile = protocols[_i].profile;
+
+	ck_assert_uint_eq(protocol_under("some", profile, protocols[_i].hint),
+			  protocols[_i].answer);
+	/* By its own name it has its own, and no other. */
+	if (protocols[_i].hint)
+		ck_assert_uint_eq(protocol_under("mrfab", profile, protocols[_i].hint), 0);
+	else if (protocols[_i].answer)
+		ck_assert_uint_eq(protocol_under("mrfab", profile, 0), MRF_PROTOCOL);
+}
+END_TEST
+
 static TCase *tcase_prov(void)
 {
 	TCase *tc = tcase_create("prov");
@@ -281,6 +336,8 @@ static TCase *tcase_prov(void)
 	tcase_add_test(tc, another_name_has_a_higher_version_and_no_other_contents);
 	tcase_add_test(tc, the_name_of_a_stack_of_providers_is_not_taken);
 	tcase_add_test(tc, another_name_has_the_protocol_that_is_asked_of_it);
+	tcase_add_loop_test(tc, another_name_has_the_protocol_of_the_profile, 0,
+			    MRF_ARRAY_SIZE(protocols));
 	return tc;
 }
 

@@ -256,6 +256,7 @@ static bool fill_custom(struct custom *custom, const char *path, const char *tex
 	custom->profile = (struct mrf_profile){ .name = "custom",
 						.what = "as its words say",
 						.max_key = UINT64_MAX,
+						.mr_cnt = MRF_LIMIT_MR_CNT,
 						.key_size = 8,
 						.iov_limit = MRF_LIMIT_MR_IOV,
 						.iov_error = FI_EINVAL,

@@ -125,11 +125,12 @@ static const struct mrf_profile profiles[] = {
 	  CALLS(NO, NO, NO, NO, NO, NO, FI_EOPNOTSUPP), .promise = &mrf_promise_usnic,
 	  LAX(MRF_LAX_OFFSET) },
 	{ "netdir", "netdir, Network Direct on Windows, up to libfabric 1.20",
-	  VAK | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, 0, 0, 1, FI_EINVAL,
+	  VAK | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, MRF_LIMIT_MR_CNT, 0, 1, FI_EINVAL,
 	  CALLS_V(NO, NO, NO, NO, NO, NO, 0, NO), .promise = &mrf_promise_all, FLAG(FI_EINVAL),
 	  HABITS(MRF_HABIT_NO_FLAGS) },
 	{ "rma-event", "none yet: a provider that asks for FI_MR_RMA_EVENT", FI_MR_RMA_EVENT,
-	  EVERY_KEY, 0, 8, MRF_LIMIT_MR_IOV, FI_EINVAL, ALL_OF_THEM, .promise = &mrf_promise_all },
+	  EVERY_KEY, MRF_LIMIT_MR_CNT, 8, MRF_LIMIT_MR_IOV, FI_EINVAL, ALL_OF_THEM,
+	  .promise = &mrf_promise_all },
 };
 
 const struct mrf_profile *mrf_profile_at(size_t i)

@@ -84,7 +84,7 @@ struct mrf_profile {
 	const char *what;  /* whose contract it is */
 	uint64_t table;	   /* of modes: struct mrf_mr_offer.table */
 	uint64_t max_key;  /* an application's key is not greater */
-	size_t mr_cnt;	   /* 0: the provider does not say */
+	size_t mr_cnt;	   /* 0: the provider says so, and a hint of any is refused */
 	unsigned key_size; /* mr_key_size, if FI_MR_RAW is not in force */
 	unsigned iov_limit;
 	int iov_error; /* FI_E*, for more segments than iov_limit */

@@ -39,8 +39,7 @@ static void take_profile_attrs(struct fi_domain_attr *domain, const struct mrf_p
 {
 	domain->mr_key_size = profile->key_size;
 	domain->mr_iov_limit = profile->iov_limit;
-	if (profile->mr_cnt)
-		domain->mr_cnt = profile->mr_cnt;
+	domain->mr_cnt = profile->mr_cnt;
 	domain->cq_data_size = profile->promise->cq_data;
 	domain->caps &= profile->promise->caps;
 }

@@ -295,6 +295,19 @@ static void info_mr_iov_limit_too_great(void)
 	say_answer(V17, hints);
 }
 
+static void info_mr_cnt(void)
+{
+	say("%zu", info->domain_attr->mr_cnt);
+}
+
+static void info_mr_cnt_of_one(void)
+{
+	struct fi_info *hints = make_hints(offered);
+
+	hints->domain_attr->mr_cnt = 1;
+	say_answer(V17, hints);
+}
+
 static void info_mr_cnt_too_great(void)
 {
 	struct fi_info *hints = make_hints(offered);
@@ -927,6 +940,8 @@ static const struct {
 	{ "info_mr_iov_limit", info_mr_iov_limit },
 	{ "info_mr_key_size", info_mr_key_size },
 	{ "info_mr_iov_limit_too_great", info_mr_iov_limit_too_great },
+	{ "info_mr_cnt", info_mr_cnt },
+	{ "info_mr_cnt_of_one", info_mr_cnt_of_one },
 	{ "info_mr_cnt_too_great", info_mr_cnt_too_great },
 	{ "info_mr_key_size_too_great", info_mr_key_size_too_great },
 	{ "info_addr_format", info_addr_format },

@@ -6,6 +6,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include "base/compiler.h"
+#include "contract/limits.h"
 #include "contract/profile.h"
 #include "unit.h"
 
@@ -27,6 +28,7 @@ START_TEST(custom_profile_is_what_its_words_say)
 	ck_assert_uint_eq(profile->max_key, UINT32_MAX);
 	ck_assert_uint_eq(profile->iov_limit, 2);
 	ck_assert_uint_eq(profile->mr_cnt, 9);
+	ck_assert_uint_eq(find("custom:key_size=4")->mr_cnt, MRF_LIMIT_MR_CNT);
 	ck_assert_int_eq(profile->error[MRF_PROFILE_MAP_RAW], FI_ENOSYS);
 	ck_assert_int_eq(profile->error[MRF_PROFILE_REG_MR], FI_ENOSYS);
 	ck_assert_int_eq(profile->error[MRF_PROFILE_ENABLE], 0);

@@ -146,10 +146,12 @@ START_TEST(profile_is_what_getinfo_says)
 	ck_assert_uint_eq(attr->mr_iov_limit, profile->iov_limit);
 	ck_assert_uint_eq(attr->mr_key_size,
 			  profile->table & FI_MR_RAW ? MRF_RAWKEY_MAX : profile->key_size);
-	if (profile->mr_cnt)
-		ck_assert_uint_eq(attr->mr_cnt, profile->mr_cnt);
+	ck_assert_uint_eq(attr->mr_cnt, profile->mr_cnt);
 	/* Who wants more gets nothing. */
 	hints->domain_attr->mr_iov_limit = profile->iov_limit + 1;
+	ck_assert_int_eq(get(ALL), -FI_ENODATA);
+	hints->domain_attr->mr_iov_limit = 0;
+	hints->domain_attr->mr_cnt = profile->mr_cnt + 1;
 	ck_assert_int_eq(get(ALL), -FI_ENODATA);
 }
 END_TEST

@@ -160,6 +160,20 @@ static _Noreturn void list_profiles(void)
 	exit(0);
 }
 
+/* The library reads the file again, and the program may be in another folder by then. */
+static const char *with_whole_path(const char *value)
+{
+	static const char kind[] = "file:";
+	const char *path = value + sizeof(kind) - 1;
+	char folder[PATH_MAX], *whole;
+
+	if (strncasecmp(value, kind, sizeof(kind) - 1) != 0 || *path == '/')
+		return value;
+	if (!getcwd(folder, sizeof(folder)) || asprintf(&whole, "%s%s/%s", kind, folder, path) < 0)
+		fail(strerror(errno));
+	return whole;
+}
+
 static const char *checked_profile(const char *value)
 {
 	char why[192];
@@ -167,7 +181,7 @@ static const char *checked_profile(const char *value)
 	if (!strcmp(value, "list"))
 		list_profiles();
 	if (mrf_profile_find(value, why, sizeof(why)))
-		return value;
+		return with_whole_path(value);
 	complain("--profile=%s: %s", value, why);
 	exit(FAILED);
 }

@@ -62,6 +62,9 @@ refused 'cannot be opened: No such file' --profile="file:$tmp/none" env
 gives FI_MRFAB_PROFILE=tcp+lenient --profile=tcp+lenient
 echo 'key_size=4' >"$tmp/nic"
 gives "FI_MRFAB_PROFILE=file:$tmp/nic" --profile="file:$tmp/nic"
+# The program may be in another folder when the library reads it.
+(cd "$tmp" && gives "FI_MRFAB_PROFILE=file:$tmp/nic" --profile=File:nic
+	exit $status) || status=1
 wanted 0 0 --version
 grep -q '^mrfab_run (libmrfab) [0-9]' "$tmp/out" || fault "--version prints no version"
 

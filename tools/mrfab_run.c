@@ -234,6 +234,20 @@ static void parse_option(struct options *opt, int c, const char *arg)
 	}
 }
 
+/* As fi_getinfo would refuse both, of which one may be in the environment. */
+static void check_contract(const struct options *opt)
+{
+	const char *mode = opt->mode ? opt->mode : getenv("FI_MRFAB_MR_MODE");
+	const char *profile = opt->profile ? opt->profile : getenv("FI_MRFAB_PROFILE");
+
+	if (!mode || !profile)
+		return;
+	complain("FI_MRFAB_MR_MODE=%s (--mode) and FI_MRFAB_PROFILE=%s (--profile) exclude each "
+		 "other: a profile has its own modes",
+		 mode, profile);
+	exit(FAILED);
+}
+
 static bool is_watched(const struct options *opt)
 {
 	return opt->watch.errors || opt->watch.warnings || opt->watch.log_file;
@@ -258,6 +272,7 @@ static int parse_all(struct options *opt, int argc, char **argv)
 		fail("no program is named; see --help");
 	if (is_watched(opt) && opt->log && !strcmp(opt->log, "none"))
 		fail("--log=none leaves --fail-on and --log-file nothing to look at");
+	check_contract(opt);
 	return optind;
 }
 

@@ -65,6 +65,9 @@ gives "FI_MRFAB_PROFILE=file:$tmp/nic" --profile="file:$tmp/nic"
 # The program may be in another folder when the library reads it.
 (cd "$tmp" && gives "FI_MRFAB_PROFILE=file:$tmp/nic" --profile=File:nic
 	exit $status) || status=1
+refused 'FI_MRFAB_MR_MODE=LOCAL (--mode) and FI_MRFAB_PROFILE=tcp (--profile) exclude' --mode=LOCAL --profile=tcp env
+FI_MRFAB_MR_MODE=RAW refused 'FI_MRFAB_MR_MODE=RAW (--mode) and FI_MRFAB_PROFILE=tcp' --profile=tcp env
+FI_MRFAB_PROFILE=tcp refused 'FI_MRFAB_MR_MODE=RAW (--mode) and FI_MRFAB_PROFILE=tcp' --mode=RAW env
 wanted 0 0 --version
 grep -q '^mrfab_run (libmrfab) [0-9]' "$tmp/out" || fault "--version prints no version"
 

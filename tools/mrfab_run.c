@@ -2,7 +2,7 @@
 /*
  * mrfab_run: runs a program that is linked with the libfabric of the system over libmrfab, its
  * module, by the environment only. Not linked with libmrfab, so that libtool puts no script in its
- * place in the build folder: it looks for the module from where it is itself.
+ * place in the build folder: it looks for the module from where it is itself (run_module.h).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,9 +19,9 @@
 #include "contract/limits.h"
 #include "contract/mr_offer.h"
 #include "contract/profile.h"
+#include "run_module.h"
 #include "run_watch.h"
 
-#define MODULE "libmrfab-fi.so"
 #define FAILED 2
 #define CANNOT_RUN 126
 #define NOT_FOUND 127
@@ -276,92 +276,6 @@ static int parse_all(struct options *opt, int argc, char **argv)
 	return optind;
 }
 
-/* --- the module ----------------------------------------------------------------------- */
-
-/* Which folder this program is in. */
-static void find_own(char own[PATH_MAX])
-{
-	ssize_t len = readlink("/proc/self/exe", own, PATH_MAX - 1);
-
-	if (len <= 0) {
-		complain("/proc/self/exe: %s", strerror(errno));
-		exit(FAILED);
-	}
-	own[len] = '\0';
-	*strrchr(own, '/') = '\0';
-}
-
-/*
- * The way from BINDIR to another folder, as they were configured: it is the same where the whole
- * tree was installed with DESTDIR or has moved since.
- */
-static void way_to(const char *to, char *way, size_t size)
-{
-	const char *from = BINDIR;
-	size_t same = 0, i, used = 0;
-
-	for (i = 0; from[i] && from[i] == to[i]; i++) {
-		if (from[i] == '/')
-			same = i;
-	}
-	for (from += same; *from && used + 4 < size; from++) {
-		if (*from == '/')
-			used += (size_t)snprintf(way + used, size - used, "/..");
-	}
-	snprintf(way + used, size - used, "%s", to + same);
-}
-
-static bool is_file_in(const char *start, const char *way, const char *file, char folder[PATH_MAX])
-{
-	char path[2 * PATH_MAX + 64];
-
-	snprintf(path, sizeof(path), "%s%s/%s", start, way, file);
-	if (access(path, R_OK))
-		return false;
-	*strrchr(path, '/') = '\0';
-	return realpath(path, folder);
-}
-
-/*
- * Where file is: installed, beside what was built with this program, or where it was configured to
- * be.
- */
-static void find_folder(const char *configured, const char *built, const char *file,
-			char folder[PATH_MAX])
-{
-	char own[PATH_MAX], way[PATH_MAX];
-
-	find_own(own);
-	way_to(configured, way, sizeof(way));
-	if (!is_file_in(own, way, file, folder) && !is_file_in(own, built, file, folder) &&
-	    !is_file_in(configured, "", file, folder)) {
-		complain("%s is neither in %s%s nor in %s", file, own, way, configured);
-		exit(FAILED);
-	}
-}
-
-static void find_module(char folder[PATH_MAX])
-{
-	find_folder(PROVIDERDIR, "/../.libs", MODULE, folder);
-	if (strchr(folder, ':')) {
-		complain("%s: FI_PROVIDER_PATH takes no folder with a colon", folder);
-		exit(FAILED);
-	}
-}
-
-/* The folder of the stand-in. */
-static void find_runtime(const char *name, char folder[PATH_MAX])
-{
-	const char *file = !strcmp(name, "cuda")   ? "libcuda.so.1"
-			   : !strcmp(name, "rocr") ? "libhsa-runtime64.so.1"
-						   : "libze_loader.so.1";
-	char configured[PATH_MAX], built[64];
-
-	snprintf(configured, sizeof(configured), RUNTIMEDIR "/%s", name);
-	snprintf(built, sizeof(built), "/../tests/runtime/%s/.libs", name);
-	find_folder(configured, built, file, folder);
-}
-
 /* --- the environment ------------------------------------------------------------------ */
 
 /* And adds it to the line that says what is done. */
@@ -433,9 +347,10 @@ static void set_log(const struct options *opt, const char *provider)
 static void set_runtime(const char *name)
 {
 	const char *before = getenv("LD_LIBRARY_PATH");
-	char folder[PATH_MAX], *value;
+	char folder[PATH_MAX], why[RUN_MODULE_WHY], *value;
 
-	find_runtime(name, folder);
+	if (!run_module_runtime(name, folder, why))
+		fail(why);
 	if (strpbrk(folder, ":;")) {
 		complain("%s: LD_LIBRARY_PATH takes no folder with a colon or semicolon", folder);
 		exit(FAILED);
@@ -487,13 +402,14 @@ static void run(const struct options *opt, char **argv)
 int main(int argc, char **argv)
 {
 	struct options opt = { .mode = NULL };
-	char folder[PATH_MAX];
+	char folder[PATH_MAX], why[RUN_MODULE_WHY];
 	int at, err;
 
 	/* Lines of several processes do not mix. */
 	setvbuf(stderr, NULL, _IOLBF, 4 * PATH_MAX);
 	at = parse_all(&opt, argc, argv);
-	find_module(folder);
+	if (!run_module_find(folder, why))
+		fail(why);
 	set_all(&opt, argv[at], folder);
 	run(&opt, argv + at);
 	err = errno;

@@ -474,6 +474,12 @@ static void reg_key_of_all_bits(void)
 	say_reg(memory, LEN, REMOTE, UINT64_MAX - 1);
 }
 
+/* FI_KEY_NOTAVAIL */
+static void reg_key_that_is_none(void)
+{
+	say_reg(memory, LEN, REMOTE, UINT64_MAX);
+}
+
 static void reg_key_taken(void)
 {
 	struct fid_mr *one, *two;
@@ -957,6 +963,7 @@ static const struct {
 	{ "reg_key_of_16_bits", reg_key_of_16_bits },
 	{ "reg_key_of_40_bits", reg_key_of_40_bits },
 	{ "reg_key_of_all_bits", reg_key_of_all_bits },
+	{ "reg_key_that_is_none", reg_key_that_is_none },
 	{ "reg_key_taken", reg_key_taken },
 	{ "reg_key_again_after_close", reg_key_again_after_close },
 	{ "reg_same_memory_twice", reg_same_memory_twice },

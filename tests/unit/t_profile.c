@@ -72,19 +72,31 @@ static int get(int mr_mode)
 	return ret;
 }
 
-/* A domain of this profile, for a program that offers everything. */
-static const struct mrf_profile *open_profile(size_t at)
+static void open_answer(void)
+{
+	ck_assert_int_eq(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
+	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
+	ck_assert_int_eq(posix_memalign((void **)&memory, 4096, SEGMENTS * 4096ul), 0);
+	memset(memory, 0, SEGMENTS * 4096ul);
+}
+
+static const struct mrf_profile *use(size_t at)
 {
 	const struct mrf_profile *profile = mrf_profile_at(at);
 
 	ck_assert_ptr_nonnull(profile);
 	ck_assert_int_eq(setenv(VAR, profile->name, 1), 0);
 	hints->caps = (FI_MSG | FI_RMA) & profile->promise->caps;
+	return profile;
+}
+
+/* A domain of this profile, for a program that offers everything. */
+static const struct mrf_profile *open_profile(size_t at)
+{
+	const struct mrf_profile *profile = use(at);
+
 	ck_assert_int_eq(get(ALL), 0);
-	ck_assert_int_eq(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
-	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
-	ck_assert_int_eq(posix_memalign((void **)&memory, 4096, SEGMENTS * 4096ul), 0);
-	memset(memory, 0, SEGMENTS * 4096ul);
+	open_answer();
 	return profile;
 }
 
@@ -219,6 +231,26 @@ START_TEST(local_registration_is_only_required_where_it_is_offered)
 	ck_assert_int_eq(get(FI_MR_VIRT_ADDR), -FI_ENODATA);
 	ck_assert_int_eq(setenv(VAR, "verbs", 1), 0);
 	ck_assert_int_eq(get(rest), -FI_ENODATA);
+}
+END_TEST
+
+/* The older modes are accepted where the table has them, and each is the one in force. */
+START_TEST(older_modes_are_in_force_where_they_are_accepted)
+{
+	const struct mrf_profile *profile = use((size_t)_i);
+	struct fid_mr *mr;
+
+	hints->mode = FI_LOCAL_MR;
+	ck_assert_int_eq(get(FI_MR_SCALABLE), profile->table & FI_MR_SCALABLE ? 0 : -FI_ENODATA);
+	ck_assert_int_eq(get(FI_MR_BASIC), profile->table & FI_MR_BASIC ? 0 : -FI_ENODATA);
+	if (!info || !(profile->table & FI_MR_SCALABLE))
+		return;
+	/* Otherwise the key would be the application's there. */
+	ck_assert_int_eq(info->domain_attr->mr_mode, FI_MR_BASIC);
+	open_answer();
+	ck_assert_int_eq(reg(1, FI_REMOTE_READ, 7, &mr), 0);
+	ck_assert_uint_ne(fi_mr_key(mr), 7);
+	ck_assert_int_eq(fi_close(&mr->fid), 0);
 }
 END_TEST
 
@@ -449,6 +481,7 @@ static TCase *tcase_profile(void)
 	tcase_add_loop_test(tc, profile_is_what_getinfo_says, 0, PROFILES);
 	tcase_add_test(tc, program_that_offers_less_is_told_what_is_missing);
 	tcase_add_test(tc, local_registration_is_only_required_where_it_is_offered);
+	tcase_add_loop_test(tc, older_modes_are_in_force_where_they_are_accepted, 0, PROFILES);
 	tcase_add_test(tc, unknown_profiles_and_two_contracts_are_refused);
 	tcase_add_loop_test(tc, old_program_gets_no_profile_without_a_legacy_model, 0, PROFILES);
 	tcase_add_loop_test(tc, profile_limits_the_segments_of_a_region, 0, PROFILES);

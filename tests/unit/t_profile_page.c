@@ -181,6 +181,98 @@ static void want_list(bool (*belongs)(const struct mrf_profile *profile), const 
 	want(list);
 }
 
+/* Those that are like this one. */
+static const struct mrf_profile *model;
+
+static bool takes_basic(const struct mrf_profile *profile)
+{
+	return profile->table & FI_MR_BASIC;
+}
+
+static bool takes_scalable(const struct mrf_profile *profile)
+{
+	return profile->table & FI_MR_SCALABLE;
+}
+
+START_TEST(page_has_the_older_modes_of_each_profile)
+{
+	want_list(takes_basic, "FI_MR_BASIC alone is accepted,");
+	want_list(takes_scalable, "FI_MR_SCALABLE alone is accepted,");
+}
+END_TEST
+
+static bool has_count(const struct mrf_profile *profile)
+{
+	return profile->mr_cnt == model->mr_cnt;
+}
+
+START_TEST(page_has_the_counts_of_each_profile)
+{
+	char said[32];
+
+	model = mrf_profile_at((size_t)_i);
+	snprintf(said, sizeof(said), "%zu", model->mr_cnt);
+	if (model->mr_cnt == MRF_LIMIT_MR_CNT)
+		want("\n.TP\n.B all others\n524287");
+	else
+		want_list(has_count, said);
+}
+END_TEST
+
+static bool has_protocol(const struct mrf_profile *profile)
+{
+	return profile->promise->protocol == model->promise->protocol;
+}
+
+START_TEST(page_has_the_protocol_of_each_profile)
+{
+	model = mrf_profile_at((size_t)_i);
+	if (!model->promise->protocol)
+		want("\n.TP\n.B all others\nthat of libmrfab");
+	else
+		want_list(has_protocol,
+			  mrf_names_enum(&mrf_names_protocol, model->promise->protocol));
+}
+END_TEST
+
+static bool has_orders(const struct mrf_profile *profile)
+{
+	return profile->promise->order == model->promise->order;
+}
+
+/* How the page says it is in words. */
+static const char *said_of_orders(const char *name)
+{
+	static const struct {
+		const char *name, *said;
+	} facts[] = {
+		{ "verbs", "RAR, RAW, WAW, SAS, and RAS, WAS and SAW if they are asked for" },
+		{ "rxd", "those of verbs, and FI_ORDER_ATOMIC_WAR" },
+		{ "cxi-client", "SAS, WAW, FI_ORDER_RMA_RAR, FI_ORDER_ATOMIC_RAR" },
+		{ "efa", "SAS, and every order of atomic operations" },
+		{ "psm2", "SAS, RAR, RAW, WAW, FI_ORDER_ATOMIC_WAR" },
+		{ "ucx", "SAS\n" },
+		{ "efa-direct", "none" },
+	};
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(facts); i++) {
+		if (!strcmp(facts[i].name, name))
+			return facts[i].said;
+	}
+	return "";
+}
+
+START_TEST(page_has_the_orders_of_each_profile)
+{
+	model = mrf_profile_at((size_t)_i);
+	if (model->promise->order == (MRF_MSG_ORDER | MRF_MSG_ORDER_EXTRA))
+		want("\n.TP\n.B all others\nthose of libmrfab\n");
+	else
+		want_list(has_orders, said_of_orders(model->name));
+}
+END_TEST
+
 START_TEST(page_has_the_address_vectors_of_each_profile)
 {
 	want("\n\\-FI_ENOSYS (MRF\\-E2234).\n.TP\n.B efa, ");
@@ -217,6 +309,10 @@ static TCase *tcase_profile_page(void)
 	tcase_add_loop_test(tc, page_has_the_calls_of_each_profile, 0, PROFILES);
 	tcase_add_loop_test(tc, page_has_what_endpoints_of_each_profile_do, 0, PROFILES);
 	tcase_add_loop_test(tc, page_has_the_addresses_of_each_profile, 0, PROFILES);
+	tcase_add_test(tc, page_has_the_older_modes_of_each_profile);
+	tcase_add_loop_test(tc, page_has_the_counts_of_each_profile, 0, PROFILES);
+	tcase_add_loop_test(tc, page_has_the_protocol_of_each_profile, 0, PROFILES);
+	tcase_add_loop_test(tc, page_has_the_orders_of_each_profile, 0, PROFILES);
 	tcase_add_test(tc, page_has_the_address_vectors_of_each_profile);
 	tcase_add_loop_test(tc, page_says_whose_each_profile_is, 0, PROFILES);
 	tcase_add_test(tc, page_has_every_profile);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/env.h"
 #include "contract/limits.h"
+#include "contract/rules.h"
 #include "info/decline.h"
 #include "info/query.h"
 
@@ -304,6 +305,8 @@ int mrf_info_get(uint32_t version, const char *node, const char *service, uint64
 	if (ret)
 		return ret;
 	*info = NULL;
+	/* A value of FI_MRFAB_STRICT that is none is named now: what asks for it later is rare. */
+	(void)mrf_rule_strict();
 	if (flags & FI_PROV_ATTR_ONLY)
 		return answer_provider(info);
 	listed = mrf_env_str(MRF_PARAM_PROVIDER);

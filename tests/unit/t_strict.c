@@ -77,6 +77,20 @@ START_TEST(other_values_are_named_and_stand_for_on)
 }
 END_TEST
 
+START_TEST(getinfo_names_a_value_that_is_none)
+{
+	struct fi_info *info = NULL;
+
+	if (!unit_forks())
+		return;
+	set_strict("abrot");
+	unit_capture(&cap);
+	fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &info);
+	fi_freeinfo(info);
+	must_say(unit_captured(&cap), "MRF-W5904: FI_MRFAB_STRICT=\"abrot\"");
+}
+END_TEST
+
 /* --- keys ------------------------------------------------------------------------------ */
 
 /* What is said when a region gets this key. */
@@ -355,6 +369,7 @@ static TCase *tcase_values(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, each_value_is_stricter_than_the_one_before);
 	tcase_add_test(tc, other_values_are_named_and_stand_for_on);
+	tcase_add_test(tc, getinfo_names_a_value_that_is_none);
 	return tc;
 }
 

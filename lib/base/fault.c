@@ -20,21 +20,8 @@ static const char *const call_names[MRF_FAULT_CALLS] = {
 	[MRF_FAULT_TX] = "tx",
 };
 
-static const struct {
-	const char *name;
-	int err;
-} errors[] = {
-	{ "ENOMEM", FI_ENOMEM }, { "EAGAIN", FI_EAGAIN },
-	{ "EINVAL", FI_EINVAL }, { "EFAULT", FI_EFAULT },
-	{ "EBUSY", FI_EBUSY },	 { "EACCES", FI_EACCES },
-	{ "EPERM", FI_EPERM },	 { "EIO", FI_EIO },
-	{ "ENOSYS", FI_ENOSYS }, { "EMFILE", FI_EMFILE },
-	{ "ENOSPC", FI_ENOSPC }, { "ENODEV", FI_ENODEV },
-	{ "ENOKEY", FI_ENOKEY }, { "EKEYREJECTED", FI_EKEYREJECTED },
-	{ "EINTR", FI_EINTR },	 { "ENOTCONN", FI_ENOTCONN },
-};
-
 #define FULL "cq:full"
+#define BLANKS " \t"
 
 /* --- words ---------------------------------------------------------------------------- */
 
@@ -51,16 +38,22 @@ static bool read_number(const char *text, uint64_t *value, const char **end)
 	return true;
 }
 
+/* The text is nothing but such a number. */
+static bool read_all(const char *text, uint64_t *value)
+{
+	const char *end;
+
+	return read_number(text, value, &end) && !*end;
+}
+
 static bool read_error(const char *text, int *err)
 {
-	size_t i;
+	const struct mrf_name *row = mrf_names_errno.rows, *end = row + mrf_names_errno.count;
 
-	if (!strncasecmp(text, "FI_", 3))
-		text += 3;
-	for (i = 0; i < MRF_ARRAY_SIZE(errors); i++) {
-		if (strcasecmp(errors[i].name, text))
+	for (; row < end; row++) {
+		if (strcasecmp(row->name, text) && strcasecmp(row->name + strlen("FI_"), text))
 			continue;
-		*err = errors[i].err;
+		*err = (int)row->value;
 		return true;
 	}
 	return false;
@@ -129,7 +122,7 @@ static const char *parse_rule(const char *text, struct mrf_fault_rule *rule)
 	}
 	if (!read_range(text, rule, &end) || *end != '=')
 		return "which calls fail is N, N-M, N- or 1/N, and then =ERROR";
-	return read_error(end + 1, &rule->err) ? NULL : "there is no such error";
+	return read_error(end + 1, &rule->err) ? NULL : "fi_errno(3) has no such error";
 }
 
 /* What follows "cq:full", which is about queues, not calls. */
@@ -143,27 +136,32 @@ static const char *parse_full(const char *rest, struct mrf_fault_plan *plan)
 	return NULL;
 }
 
-static const char *parse_setting(const char *word, struct mrf_fault_plan *plan)
+static const char *parse_count(const char *text, uint64_t *number)
 {
-	static const char usage[] =
-		"it must be CALL:N=ERROR, CALL:late=TIME, cq:full, mr_cnt=N, key_bits=N or "
-		"seed=N";
-	const char *value = strchr(word, '='), *end = "";
+	return read_all(text, number) ? NULL : "its value must be a number greater than 0";
+}
+
+static const char *parse_bits(const char *text, unsigned *bits)
+{
 	uint64_t number;
 
-	if (!value)
-		return usage;
-	if (!read_number(value + 1, &number, &end) || *end)
-		return "its value must be a number greater than 0";
-	if (!strncasecmp(word, "mr_cnt=", 7))
-		plan->mr_cnt = number;
-	else if (!strncasecmp(word, "key_bits=", 9) && number <= 64)
-		plan->key_bits = (unsigned)number;
-	else if (!strncasecmp(word, "seed=", 5))
-		plan->seed = number;
-	else
-		return usage;
+	if (!read_all(text, &number) || number > 64)
+		return "its value must be a number from 1 to 64";
+	*bits = (unsigned)number;
 	return NULL;
+}
+
+static const char *parse_setting(const char *word, struct mrf_fault_plan *plan)
+{
+	size_t len = strcspn(word, "=");
+
+	if (word[len] && mrf_names_is(word, len, "mr_cnt"))
+		return parse_count(word + len + 1, &plan->mr_cnt);
+	if (word[len] && mrf_names_is(word, len, "seed"))
+		return parse_count(word + len + 1, &plan->seed);
+	if (word[len] && mrf_names_is(word, len, "key_bits"))
+		return parse_bits(word + len + 1, &plan->key_bits);
+	return "it must be CALL:N=ERROR, CALL:late=TIME, cq:full, mr_cnt=N, key_bits=N or seed=N";
 }
 
 static const char *parse_word(const char *word, struct mrf_fault_plan *plan)
@@ -186,6 +184,21 @@ static const char *parse_word(const char *word, struct mrf_fault_plan *plan)
 	return wrong;
 }
 
+/* The first n bytes of text, and why they are wrong. NULL: they are right. */
+static const char *parse_part(const char *text, size_t n, struct mrf_fault_plan *plan, char *word,
+			      size_t len)
+{
+	const char *from = text + strspn(text, BLANKS);
+
+	n = from < text + n ? n - (size_t)(from - text) : 0;
+	while (n && strchr(BLANKS, from[n - 1]))
+		n--;
+	snprintf(word, len, "%.*s", (int)n, from);
+	if (!n)
+		return "a comma must follow a word";
+	return n < len ? parse_word(word, plan) : "it is too long";
+}
+
 int mrf_fault_parse(const char *text, struct mrf_fault_plan *plan, char *why, size_t len)
 {
 	char word[64];
@@ -195,11 +208,10 @@ int mrf_fault_parse(const char *text, struct mrf_fault_plan *plan, char *why, si
 	*plan = (struct mrf_fault_plan){ .mr_cnt = UINT64_MAX, .key_bits = 64 };
 	for (; *text; text += n + (text[n] == ',')) {
 		n = strcspn(text, ",");
-		snprintf(word, sizeof(word), "%.*s", (int)n, text);
-		wrong = n < sizeof(word) ? parse_word(word, plan) : "it is too long";
+		wrong = parse_part(text, n, plan, word, sizeof(word));
 		if (!wrong)
 			continue;
-		snprintf(why, len, "\"%s\": %s", word, wrong);
+		snprintf(why, len, "\"%s\": %s", *word ? word : ",", wrong);
 		return -FI_EINVAL;
 	}
 	/* Short enough to be typed again. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FI_MRFAB_FAULT: calls that fail on order, so that programs can try what they do then. A plan is a list
- * of these, separated by commas:
+ * FI_MRFAB_FAULT: calls that fail on purpose, so that programs can try what they do then. A plan is a
+ * list of these, separated by commas, with blanks around them or not:
  *
  *	CALL:N=ERROR	the Nth call fails with this error, and nothing is done
  *	CALL:N-M=ERROR	the Nth to the Mth; CALL:N-=ERROR: all from the Nth on

@@ -4,6 +4,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
 #include <rdma/fi_trigger.h>
 #include <rdma/providers/fi_log.h>
 #include <stdio.h>
@@ -131,6 +132,22 @@ const struct mrf_names mrf_names_ep_type = {
 const struct mrf_names mrf_names_eq_event = {
 	ROWS(ROW(FI_NOTIFY), ROW(FI_CONNREQ), ROW(FI_CONNECTED), ROW(FI_SHUTDOWN),
 	     ROW(FI_MR_COMPLETE), ROW(FI_AV_COMPLETE), ROW(FI_JOIN_COMPLETE)),
+};
+
+const struct mrf_names mrf_names_errno = {
+	ROWS(ROW(FI_EPERM), ROW(FI_ENOENT), ROW(FI_EBADF), ROW(FI_EACCES), ROW(FI_EFAULT),
+	     ROW(FI_ENODEV), ROW(FI_EINVAL), ROW(FI_ENOSYS), ROW(FI_ENOPROTOOPT),
+	     ROW(FI_EOPNOTSUPP), ROW(FI_EKEYREJECTED), ROW(FI_E2BIG), ROW(FI_ENOMEM),
+	     ROW(FI_EMFILE), ROW(FI_ENOSPC), ROW(FI_ENOBUFS), ROW(FI_EOVERFLOW), ROW(FI_EMSGSIZE),
+	     ROW(FI_EINTR), ROW(FI_EAGAIN), ROW(FI_EBUSY), ROW(FI_ENOMSG), ROW(FI_ENODATA),
+	     ROW(FI_EALREADY), ROW(FI_EINPROGRESS), ROW(FI_ETIMEDOUT), ROW(FI_ECANCELED),
+	     ROW(FI_EADDRINUSE), ROW(FI_EADDRNOTAVAIL), ROW(FI_ENETDOWN), ROW(FI_ENETUNREACH),
+	     ROW(FI_ECONNABORTED), ROW(FI_ECONNRESET), ROW(FI_ECONNREFUSED), ROW(FI_EISCONN),
+	     ROW(FI_ENOTCONN), ROW(FI_ESHUTDOWN), ROW(FI_EHOSTDOWN), ROW(FI_EHOSTUNREACH),
+	     ROW(FI_EIO), ROW(FI_EREMOTEIO), ROW(FI_EOTHER), ROW(FI_ETOOSMALL), ROW(FI_EOPBADSTATE),
+	     ROW(FI_EAVAIL), ROW(FI_EBADFLAGS), ROW(FI_ENOEQ), ROW(FI_EDOMAIN), ROW(FI_ENOCQ),
+	     ROW(FI_ECRC), ROW(FI_ETRUNC), ROW(FI_ENOKEY), ROW(FI_ENOAV), ROW(FI_EOVERRUN),
+	     ROW(FI_ENORX), ROW(FI_EWOULDBLOCK)),
 };
 
 const struct mrf_names mrf_names_hmem_iface = {

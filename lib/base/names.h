@@ -42,6 +42,7 @@ extern const struct mrf_names mrf_names_collective_op;
 extern const struct mrf_names mrf_names_cq_format;
 extern const struct mrf_names mrf_names_ep_type;
 extern const struct mrf_names mrf_names_eq_event;
+extern const struct mrf_names mrf_names_errno; /* and FI_EWOULDBLOCK, FI_EAGAIN by another name */
 extern const struct mrf_names mrf_names_hmem_iface;
 extern const struct mrf_names mrf_names_link_state;
 extern const struct mrf_names mrf_names_log_level;

@@ -25,7 +25,7 @@ int mrf_faults_take(struct mrf_fault_plan **plan)
 	ret = mrf_fault_parse(text, *plan, why, sizeof(why));
 	if (!ret) {
 		mrf_warn(FI_LOG_DOMAIN, 2166,
-			 "FI_MRFAB_FAULT: calls of this domain fail on order; seed=%lu repeats it",
+			 "FI_MRFAB_FAULT is in force in this domain; seed=%lu repeats it",
 			 (unsigned long)(*plan)->seed);
 		return 0;
 	}

@@ -56,6 +56,7 @@ START_TEST(plan_says_which_calls_fail)
 	ck_assert_str_eq(first_calls("Enable:6-=enomem", MRF_FAULT_ENABLE), "00000111");
 	ck_assert_str_eq(first_calls("reg:1=ENOMEM,reg:8=ENOMEM", MRF_FAULT_REG), "10000001");
 	ck_assert_str_eq(first_calls("reg:1/1=ENOMEM", MRF_FAULT_REG), "11111111");
+	ck_assert_str_eq(first_calls(" bind:1=EIO , reg:3=ENOMEM\t", MRF_FAULT_REG), "00100000");
 }
 END_TEST
 
@@ -86,7 +87,7 @@ START_TEST(plan_that_is_wrong_is_refused_with_the_word)
 		{ "reg:3", "which calls fail is" },
 		{ "reg:4-3=ENOMEM", "which calls fail is" },
 		{ "reg:2/3=ENOMEM", "which calls fail is" },
-		{ "reg:1=ENOMEMORY", "there is no such error" },
+		{ "reg:1=ENOMEMORY", "fi_errno(3) has no such error" },
 		{ "mr_cnt=3,reg:late=5", "\"reg:late=5\": a time is" },
 		{ "reg:late=101s", "a time is" },
 		{ "cq:full=0", "a full queue is cq:full, or cq:full=N" },
@@ -95,9 +96,13 @@ START_TEST(plan_that_is_wrong_is_refused_with_the_word)
 		{ "cq:fuller", "a full queue is" },
 		{ "reg:full", "which calls fail is" },
 		{ "mr_cnt=0", "must be a number greater than 0" },
-		{ "key_bits=65", "it must be" },
+		{ "key_bits=65", "\"key_bits=65\": its value must be a number from 1 to 64" },
+		{ "reg=ENOMEM", "\"reg=ENOMEM\": it must be CALL:N=ERROR" },
+		{ "mr_cnt", "\"mr_cnt\": it must be" },
+		{ ",,,", "\",\": a comma must follow a word" },
+		{ "reg:3=ENOMEM,  ,seed=1", "a comma must follow a word" },
 		{ "seed=x", "must be a number" },
-		{ "reg:1=ENOMEM reg:2=ENOMEM", "there is no such error" },
+		{ "reg:1=ENOMEM reg:2=ENOMEM", "fi_errno(3) has no such error" },
 	};
 	struct mrf_fault_plan plan;
 	char why[192];
@@ -107,6 +112,53 @@ START_TEST(plan_that_is_wrong_is_refused_with_the_word)
 		ck_assert_int_eq(mrf_fault_parse(wrong[i][0], &plan, why, sizeof(why)), -FI_EINVAL);
 		ck_assert_msg(strstr(why, wrong[i][1]), "%s: %s", wrong[i][0], why);
 	}
+}
+END_TEST
+
+/* "FI_ENOMEM", of a line of fi_errno.h that gives it a number. Empty: it is no such line. */
+static void read_name(const char *line, char *name, size_t len)
+{
+	line += strspn(line, "\t");
+	if (!strncmp(line, "#define ", 8))
+		line += 8;
+	*name = '\0';
+	if (!strncmp(line, "FI_E", 4) && strncmp(line, "FI_ERRNO_", 9) != 0)
+		snprintf(name, len, "%.*s", (int)strcspn(line, " ,\n"), line);
+}
+
+static int fault_named(const char *name)
+{
+	struct mrf_fault_plan plan;
+	char why[192], text[64];
+	uint64_t n;
+
+	snprintf(text, sizeof(text), "bind:1=%s", name);
+	ck_assert_msg(!mrf_fault_parse(text, &plan, why, sizeof(why)), "%s: %s", text, why);
+	return -mrf_fault_now(&plan, MRF_FAULT_BIND, &n);
+}
+
+START_TEST(plan_can_name_every_error)
+{
+	const char *dir = getenv("srcdir");
+	char path[4096], line[256], name[64];
+	unsigned count = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/include/rdma/fi_errno.h", dir ? dir : ".");
+	file = fopen(path, "r");
+	ck_assert_msg(file, "%s cannot be read", path);
+	while (fgets(line, sizeof(line), file)) {
+		read_name(line, name, sizeof(name));
+		if (!*name)
+			continue;
+		ck_assert_int_gt(fault_named(name), 0);
+		count++;
+	}
+	fclose(file);
+	ck_assert_uint_eq(count, 56);
+	ck_assert_int_eq(fault_named("EAVAIL"), FI_EAVAIL);
+	ck_assert_int_eq(fault_named("eother"), FI_EOTHER);
+	ck_assert_int_eq(fault_named("EWOULDBLOCK"), FI_EAGAIN);
 }
 END_TEST
 
@@ -142,8 +194,8 @@ START_TEST(domain_with_a_wrong_plan_is_refused)
 	ck_assert_int_eq(node_try_open(&n, &plain), -FI_EINVAL);
 	unit_captured(&cap);
 	ck_assert_msg(strstr(cap.text,
-			     "MRF-E2165: fi_domain: FI_MRFAB_FAULT: \"reg:1=NOTHING\": there is "
-			     "no such error"),
+			     "MRF-E2165: fi_domain: FI_MRFAB_FAULT: \"reg:1=NOTHING\": fi_errno(3) "
+			     "has no such error"),
 		      "%s", cap.text);
 }
 END_TEST
@@ -173,8 +225,13 @@ START_TEST(regions_and_keys_have_limits)
 	struct fid_mr *mr[3];
 	struct node n;
 
-	set_plan("mr_cnt=2,key_bits=8");
+	set_plan("mr_cnt=2,key_bits=8,seed=7");
+	fixture_log();
+	unit_capture(&cap);
 	node_open(&n, &plain);
+	unit_captured(&cap);
+	ck_assert_ptr_nonnull(strstr(cap.text, "MRF-W2166: FI_MRFAB_FAULT is in force in this "
+					       "domain; seed=7 repeats it"));
 	ck_assert_int_eq(reg(&n, 0x100, &mr[0]), -FI_EKEYREJECTED);
 	ck_assert_int_eq(reg(&n, 0xff, &mr[0]), 0);
 	ck_assert_int_eq(reg(&n, 0xfe, &mr[1]), 0);
@@ -245,7 +302,6 @@ static void want_overrun(struct pair *p, const char *words)
 	}
 }
 
-/* Writes of 8 bytes, each of which is done when its bytes are there; no completion is read. */
 /* As programs poll memory that a peer writes: nothing but the byte itself says that it has come. */
 static __attribute__((no_sanitize("thread"))) bool has_come(const struct pair *p, size_t i)
 {
@@ -254,6 +310,7 @@ static __attribute__((no_sanitize("thread"))) bool has_come(const struct pair *p
 	return there[8 * i] == i + 1;
 }
 
+/* Writes of 8 bytes, each of which is done when its bytes are there; no completion is read. */
 static void write_unread(struct pair *p, size_t from, size_t to)
 {
 	size_t i;
@@ -347,6 +404,7 @@ static TCase *tcase_plans(void)
 	tcase_add_test(tc, plan_says_which_calls_fail);
 	tcase_add_test(tc, plan_with_a_seed_repeats_itself);
 	tcase_add_test(tc, plan_that_is_wrong_is_refused_with_the_word);
+	tcase_add_test(tc, plan_can_name_every_error);
 	tcase_add_test(tc, late_calls_take_longer);
 	return tc;
 }

@@ -21,6 +21,7 @@ struct custom {
 	struct mrf_promise promise;
 	char *name; /* of the profile, if it is from a file */
 	char *text;
+	char what[96]; /* of the profile: it stands in lines of the log */
 };
 
 #define FILE_MAX 65536 /* bytes of a file */
@@ -248,13 +249,24 @@ static void custom_free(struct custom *custom)
 	free(custom);
 }
 
+/* A file has its name in the profile's. Of many words the first ones are enough to know it again. */
+static void set_what(struct custom *custom, const char *path, const char *text)
+{
+	size_t most = sizeof(custom->what) - 1;
+
+	snprintf(custom->what, sizeof(custom->what), "%s", path ? "words in a file" : text);
+	if (!path && strlen(text) > most)
+		strcpy(custom->what + most - 3, "...");
+}
+
 /* path: of the file that the text is from; NULL: of none. */
 static bool fill_custom(struct custom *custom, const char *path, const char *text, char *why,
 			size_t len)
 {
 	custom->promise = mrf_promise_all;
+	set_what(custom, path, text);
 	custom->profile = (struct mrf_profile){ .name = "custom",
-						.what = "as its words say",
+						.what = custom->what,
 						.max_key = UINT64_MAX,
 						.mr_cnt = MRF_LIMIT_MR_CNT,
 						.key_size = 8,

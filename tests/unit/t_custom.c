@@ -32,6 +32,15 @@ START_TEST(custom_profile_is_what_its_words_say)
 	ck_assert_int_eq(profile->error[MRF_PROFILE_MAP_RAW], FI_ENOSYS);
 	ck_assert_int_eq(profile->error[MRF_PROFILE_REG_MR], FI_ENOSYS);
 	ck_assert_int_eq(profile->error[MRF_PROFILE_ENABLE], 0);
+	/* Messages have it behind the name, but no more than they have room for. */
+	ck_assert_str_eq(profile->name, "custom");
+	ck_assert_str_eq(profile->what, "mr_mode=LOCAL+PROV_KEY,key_size=4,iov_limit=2,mr_cnt=9,"
+					"lacks=raw+queue");
+	ck_assert_str_eq(find("custom:lacks=raw+cntr+ep+enable+refresh+queue+ATOMIC+HMEM+FENCE+"
+			      "RMA_PMEM+SOURCE_ERR+RMA_EVENT+SOURCE+FENCE")
+				 ->what,
+			 "lacks=raw+cntr+ep+enable+refresh+queue+ATOMIC+HMEM+FENCE+RMA_PMEM+"
+			 "SOURCE_ERR+RMA_EVENT+SOURC...");
 	/* Domains keep it. */
 	ck_assert_ptr_eq(find("Custom:mr_cnt=9"), find("custom:mr_cnt=9"));
 	ck_assert_uint_eq(find("custom:")->max_key, UINT64_MAX);
@@ -89,6 +98,7 @@ START_TEST(profile_is_read_from_a_file)
 	profile = find(in_file);
 	ck_assert_msg(profile, "%s", why);
 	ck_assert_str_eq(profile->name, in_file);
+	ck_assert_str_eq(profile->what, "words in a file");
 	ck_assert_uint_eq(profile->table, FI_MR_LOCAL | FI_MR_PROV_KEY);
 	ck_assert_uint_eq(profile->key_size, 4);
 	ck_assert_uint_eq(profile->iov_limit, 2);

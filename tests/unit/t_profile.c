@@ -147,6 +147,21 @@ START_TEST(profiles_have_names_that_find_them)
 }
 END_TEST
 
+/* Lines of the log have it without the row before it. */
+START_TEST(profiles_are_described_without_each_other)
+{
+	const struct mrf_profile *profile;
+	size_t i, k;
+
+	for (i = 0; (profile = mrf_profile_at(i)); i++) {
+		ck_assert_msg(!strstr(profile->what, "the same"), "%s: %s", profile->name,
+			      profile->what);
+		for (k = 0; k < i; k++)
+			ck_assert_str_ne(profile->what, mrf_profile_at(k)->what);
+	}
+}
+END_TEST
+
 /* --- fi_getinfo ------------------------------------------------------------------------ */
 
 START_TEST(profile_is_what_getinfo_says)
@@ -477,6 +492,7 @@ static TCase *tcase_profile(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, profiles_have_names_that_find_them);
+	tcase_add_test(tc, profiles_are_described_without_each_other);
 	tcase_add_test(tc, custom_profile_is_in_force);
 	tcase_add_loop_test(tc, profile_is_what_getinfo_says, 0, PROFILES);
 	tcase_add_test(tc, program_that_offers_less_is_told_what_is_missing);

@@ -170,6 +170,29 @@ static const struct mrf_profile *find_custom_profile(const char *name, char *why
 	return NULL;
 }
 
+/* By the name of the provider, too, as libfabric has it: "cxi" or "verbs;ofi_rxm". */
+static bool is_similar(const struct mrf_profile *profile, const char *name, size_t bare)
+{
+	return bare > 1 &&
+	       (!strncasecmp(name, profile->name, bare) || !strncasecmp(name, profile->what, bare));
+}
+
+static void say_similar(const char *name, size_t bare, char *why, size_t len)
+{
+	char names[96] = "";
+	size_t i, at = 0;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(profiles); i++) {
+		if (is_similar(&profiles[i], name, bare) && at < sizeof(names))
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
+					       at ? ", " : "", profiles[i].name);
+	}
+	if (at)
+		snprintf(why, len, "there is no such profile; similar ones: %s", names);
+	else
+		snprintf(why, len, "there is no such profile; mrfab_run --profile=list names them");
+}
+
 const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t len)
 {
 	size_t i, bare = bare_len(name);
@@ -181,8 +204,7 @@ const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t l
 		if (mrf_names_is(name, bare, profiles[i].name))
 			return &profiles[i];
 	}
-	snprintf(why, len,
-		 "there is no such profile: mrfab_run --profile=list shows those that there are");
+	say_similar(name, bare, why, len);
 	return NULL;
 }
 

@@ -152,8 +152,7 @@ static int refuse_foreign(const struct mrf_info_query *query)
 	uint32_t asked = query->hints->addr_format;
 
 	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1037,
-			  "hints->addr_format=%u (%s): FI_MRFAB_PROFILE=%s (%s) does not offer it, "
-			  "but %s",
+			  "hints->addr_format=%u (%s): FI_MRFAB_PROFILE=%s (%s) offers only %s",
 			  asked, mrf_names_enum(&mrf_names_addr_format, asked),
 			  query->profile->name, query->profile->what,
 			  mrf_names_enum(&mrf_names_addr_format, query->form->format));
@@ -355,7 +354,7 @@ static bool match_names(const struct mrf_info_query *query, const struct mrf_vnl
 			       family == AF_INET ? "IPv4" : "IPv6");
 	if (!mrf_form_has(query->form, path->addr.sa.sa_family))
 		return differs(match, 1058,
-			       "an address of FI_MRFAB_PROFILE=%s has no room for one of IPv6",
+			       "an address of FI_MRFAB_PROFILE=%s cannot hold an IPv6 address",
 			       query->profile->name);
 	if (hints && hints->fabric_attr && !match_fabric(hints->fabric_attr, path, match))
 		return false;

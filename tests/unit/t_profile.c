@@ -147,6 +147,20 @@ START_TEST(profiles_have_names_that_find_them)
 }
 END_TEST
 
+START_TEST(unknown_name_brings_those_that_are_like_it)
+{
+	ck_assert_ptr_null(find("CXI"));
+	ck_assert_str_eq(why,
+			 "there is no such profile; similar ones: cxi-client, cxi-prov, cxi-odp");
+	ck_assert_ptr_null(find("verbs;ofi_rxm+lenient"));
+	ck_assert_str_eq(why, "there is no such profile; similar ones: verbs-rxm");
+	ck_assert_ptr_null(find("cxi-server"));
+	ck_assert_str_eq(why, "there is no such profile; mrfab_run --profile=list names them");
+	ck_assert_ptr_null(find(""));
+	ck_assert_str_eq(why, "there is no such profile; mrfab_run --profile=list names them");
+}
+END_TEST
+
 /* Lines of the log have it without the row before it. */
 START_TEST(profiles_are_described_without_each_other)
 {
@@ -492,6 +506,7 @@ static TCase *tcase_profile(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, profiles_have_names_that_find_them);
+	tcase_add_test(tc, unknown_name_brings_those_that_are_like_it);
 	tcase_add_test(tc, profiles_are_described_without_each_other);
 	tcase_add_test(tc, custom_profile_is_in_force);
 	tcase_add_loop_test(tc, profile_is_what_getinfo_says, 0, PROFILES);

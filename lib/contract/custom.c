@@ -21,10 +21,24 @@ struct custom {
 	struct mrf_promise promise;
 	char *name; /* of the profile, if it is from a file */
 	char *text;
-	char what[96]; /* of the profile: it stands in lines of the log */
+	char what[96];	/* of the profile: it stands in lines of the log */
+	unsigned given; /* enum word, as bits */
+};
+
+enum word {
+	KEY_SIZE,
+	MAX_KEY,
+	IOV_LIMIT,
+	MR_CNT,
+	INJECT_SIZE,
+	MAX_MSG_SIZE,
+	LIMITS,
+	MR_MODE,
+	LACKS
 };
 
 #define FILE_MAX 65536 /* bytes of a file */
+#define BETWEEN ", \t\r\n"
 
 static struct mrf_static_lock customs_lock = MRF_STATIC_LOCK(NULL);
 static struct mrf_list customs = { &customs, &customs };
@@ -75,62 +89,81 @@ static void drop_caps(uint64_t *caps, uint64_t dropped)
 		*caps &= ~(MRF_CAPS_MSG_WAYS | FI_MULTI_RECV | MRF_CAPS_RX_LABELS);
 }
 
-/* "ATOMIC" or "FI_ATOMIC" */
-static bool lack_cap(struct mrf_promise *promise, const char *text, size_t len)
+/* "ATOMIC" or "FI_ATOMIC". 0: there is no such capability. */
+static uint64_t read_cap(const char *text, size_t len)
 {
-	const struct mrf_name *row = mrf_names_caps.rows;
-	size_t i;
+	const struct mrf_name *row = mrf_names_caps.rows, *end = row + mrf_names_caps.count;
 
-	for (i = 0; i < mrf_names_caps.count; i++) {
-		if (!(row[i].value & MRF_CAPS_ALL & ~(MRF_CAPS_RMA_WAYS | MRF_CAPS_MSG_WAYS)) ||
-		    !(mrf_names_is(text, len, row[i].name) ||
-		      mrf_names_is(text, len, row[i].name + 3)))
-			continue;
-		drop_caps(&promise->caps, row[i].value);
-		return true;
+	for (; row < end; row++) {
+		if (mrf_names_is(text, len, row->name) ||
+		    mrf_names_is(text, len, row->name + strlen("FI_")))
+			return row->value;
 	}
-	return false;
+	return 0;
+}
+
+/* NULL, or what is wrong with it. */
+static const char *lack_cap(struct mrf_promise *promise, const char *text, size_t len)
+{
+	uint64_t cap = read_cap(text, len);
+
+	if (!cap)
+		return "it must be raw, cntr, ep, enable, refresh, queue, or a capability such as "
+		       "ATOMIC, joined by +";
+	if (cap & (MRF_CAPS_RMA_WAYS | MRF_CAPS_MSG_WAYS))
+		return "directions go with RMA, ATOMIC, MSG or TAGGED: name these";
+	if (!(cap & MRF_CAPS_ALL))
+		return "a capability that libmrfab does not have is lacking already";
+	drop_caps(&promise->caps, cap);
+	return NULL;
 }
 
 /* "raw+refresh+ATOMIC" */
-static bool read_lacks(const char *text, struct custom *custom)
+static const char *read_lacks(const char *text, struct custom *custom)
 {
+	const char *wrong;
 	size_t len;
 
+	custom->given |= 1u << LACKS;
 	do {
 		len = strcspn(text, "+");
-		if (!lack_call(&custom->profile, text, len) &&
-		    !lack_cap(&custom->promise, text, len))
-			return false;
+		wrong = lack_call(&custom->profile, text, len)
+				? NULL
+				: lack_cap(&custom->promise, text, len);
+		if (wrong)
+			return wrong;
 		text += len;
 	} while (*text++ == '+');
-	return true;
+	return NULL;
 }
 
-static bool read_modes(const char *text, struct mrf_profile *profile, char *why, size_t len)
+/* False: it was given before. */
+static bool given_first(struct custom *custom, enum word word)
+{
+	unsigned before = custom->given;
+
+	custom->given |= 1u << word;
+	return before != custom->given;
+}
+
+/* buf, with what is wrong with it, or NULL. */
+static const char *read_modes(const char *text, struct custom *custom, char *buf, size_t len)
 {
 	struct mrf_mr_offer offer;
 
-	if (!mrf_mr_offer_parse(text, &offer, why, len))
-		return false;
-	profile->table = offer.table;
-	return true;
+	if (!given_first(custom, MR_MODE))
+		return "it is given twice";
+	if (!mrf_mr_offer_parse(text, &offer, buf, len))
+		return buf;
+	custom->profile.table = offer.table;
+	return NULL;
 }
 
-enum limit { KEY_SIZE, MAX_KEY, IOV_LIMIT, MR_CNT, INJECT_SIZE, MAX_MSG_SIZE, LIMITS };
-
-static void set_key_size(struct mrf_profile *profile, uint64_t n)
-{
-	profile->key_size = (unsigned)n;
-	if (n < 8 && profile->max_key >> (8 * n))
-		profile->max_key = (1ull << (8 * n)) - 1;
-}
-
-static void set_limit(struct custom *custom, enum limit limit, uint64_t n)
+static void set_limit(struct custom *custom, enum word limit, uint64_t n)
 {
 	switch (limit) {
 	case KEY_SIZE:
-		set_key_size(&custom->profile, n);
+		custom->profile.key_size = (unsigned)n;
 		break;
 	case MAX_KEY:
 		custom->profile.max_key = n;
@@ -148,6 +181,8 @@ static void set_limit(struct custom *custom, enum limit limit, uint64_t n)
 		custom->promise.msg_size = n;
 		break;
 	case LIMITS:
+	case MR_MODE:
+	case LACKS:
 		break;
 	}
 }
@@ -173,29 +208,28 @@ static const char *read_limit(const char *word, const char *value, struct custom
 	for (i = 0; i < LIMITS; i++) {
 		if (strncasecmp(word, rows[i].name, strlen(rows[i].name)) != 0)
 			continue;
+		if (!given_first(custom, (enum word)i))
+			return "it is given twice";
 		if (read_value(value, rows[i].min, rows[i].max, &n)) {
-			set_limit(custom, (enum limit)i, n);
+			set_limit(custom, (enum word)i, n);
 			return NULL;
 		}
 		snprintf(buf, len, "it must be a number from %lu to %lu", rows[i].min, rows[i].max);
 		return buf;
 	}
-	return "it must be mr_mode=, key_size=, max_key=, iov_limit=, mr_cnt=, inject_size=, "
-	       "max_msg_size= or lacks=";
+	return "it must be mr_mode=A+B, lacks=A+B, key_size=, max_key=, iov_limit=, mr_cnt=, "
+	       "inject_size= or max_msg_size=";
 }
 
 static bool read_word(const char *word, struct custom *custom, char *why, size_t len)
 {
 	const char *value = strchr(word, '='), *wrong;
-	char buf[96];
+	char buf[160];
 
 	if (value && !strncasecmp(word, "mr_mode=", 8))
-		return read_modes(value + 1, &custom->profile, why, len);
-	if (value && !strncasecmp(word, "lacks=", 6))
-		wrong = read_lacks(value + 1, custom)
-				? NULL
-				: "it must be raw, cntr, ep, enable, refresh, queue, or a "
-				  "capability, joined by +";
+		wrong = read_modes(value + 1, custom, buf, sizeof(buf));
+	else if (value && !strncasecmp(word, "lacks=", 6))
+		wrong = read_lacks(value + 1, custom);
 	else
 		wrong = read_limit(word, value ? value + 1 : "", custom, buf, sizeof(buf));
 	if (wrong)
@@ -203,23 +237,67 @@ static bool read_word(const char *word, struct custom *custom, char *why, size_t
 	return !wrong;
 }
 
+/* Does the word go on behind these blanks, at rest? They are around its "=". */
+static bool goes_on(const char *word, size_t used, const char *rest)
+{
+	return *rest == '=' || (used && word[used - 1] == '=' && !strchr(BETWEEN, *rest));
+}
+
+/* The first word of a text of most bytes, cut to its room. Returns how far it goes. */
+static size_t take_word(const char *text, size_t most, char *word, size_t len)
+{
+	size_t n = 0, used = 0, blanks;
+
+	for (;;) {
+		for (; n < most && !strchr(BETWEEN, text[n]); n++) {
+			if (used < len - 1)
+				word[used++] = text[n];
+		}
+		blanks = strspn(text + n, " \t");
+		if (n + blanks >= most || !goes_on(word, used, text + n + blanks))
+			break;
+		n += blanks;
+	}
+	word[used] = '\0';
+	return n;
+}
+
 /* The words between text and end. */
 static bool read_words(const char *text, const char *end, struct custom *custom, char *why,
 		       size_t len)
 {
-	char word[128];
-	size_t n;
+	char word[320];
 
-	for (; text < end; text += n) {
-		n = strspn(text, ", \t\r");
-		if (!n) {
-			n = strcspn(text, ", \t\r\n");
-			snprintf(word, sizeof(word), "%.*s", (int)n, text);
-			if (!read_word(word, custom, why, len))
-				return false;
+	for (;;) {
+		text += strspn(text, BETWEEN);
+		if (text >= end)
+			return true;
+		text += take_word(text, (size_t)(end - text), word, sizeof(word));
+		if (strlen(word) == sizeof(word) - 1) {
+			snprintf(why, len, "\"%.32s...\": it is too long", word);
+			return false;
 		}
+		if (!read_word(word, custom, why, len))
+			return false;
 	}
-	return true;
+}
+
+/* All of them together. NULL: each of them has an effect. */
+static const char *check_words(struct custom *custom)
+{
+	struct mrf_profile *profile = &custom->profile;
+
+	if (!custom->given)
+		return "there are no words, such as key_size=4";
+	if (custom->given & 1u << KEY_SIZE && profile->table & FI_MR_RAW)
+		return "key_size= has no effect with FI_MR_RAW, whose keys are longer";
+	if (custom->given & 1u << MAX_KEY && profile->table & FI_MR_PROV_KEY)
+		return "max_key= has no effect with FI_MR_PROV_KEY: applications choose no keys";
+	if (!(custom->promise.caps & (FI_RMA | FI_ATOMIC | MRF_CAPS_MSG_WHATS)))
+		return "lacks= leaves neither messages nor accesses";
+	if (profile->key_size < 8)
+		profile->max_key = mrf_min(profile->max_key, (1ull << (8 * profile->key_size)) - 1);
+	return NULL;
 }
 
 /* A line at a time; # begins a comment. */
@@ -284,12 +362,22 @@ static bool fill_custom(struct custom *custom, const char *path, const char *tex
 	return read_lines(path, text, custom, why, len);
 }
 
+static bool check_custom(struct custom *custom, const char *path, char *why, size_t len)
+{
+	const char *wrong = check_words(custom);
+
+	if (wrong)
+		snprintf(why, len, "%.64s%s%s", path ? path : "", path ? ": " : "", wrong);
+	return !wrong;
+}
+
 static struct custom *custom_new(const char *path, const char *text, char *why, size_t len)
 {
 	struct custom *custom = calloc(1, sizeof(*custom));
 
 	snprintf(why, len, "there is no memory");
-	if (!custom || fill_custom(custom, path, text, why, len))
+	if (!custom ||
+	    (fill_custom(custom, path, text, why, len) && check_custom(custom, path, why, len)))
 		return custom;
 	custom_free(custom);
 	return NULL;
@@ -334,26 +422,37 @@ const struct mrf_profile *mrf_custom_profile(const char *text, char *why, size_t
 	return get_custom(NULL, text, why, len);
 }
 
+static bool fail_file(const char *path, const char *wrong, char *why, size_t len)
+{
+	snprintf(why, len, "%.64s cannot be read: %s", path, wrong);
+	return false;
+}
+
 /* text: FILE_MAX + 1 bytes. */
+static bool read_open(FILE *file, const char *path, char *text, char *why, size_t len)
+{
+	size_t n = fread(text, 1, FILE_MAX + 1, file);
+
+	if (ferror(file))
+		return fail_file(path, strerror(errno), why, len);
+	if (n > FILE_MAX || memchr(text, '\0', n))
+		return fail_file(path, "it must be text of at most 65536 bytes", why, len);
+	text[n] = '\0';
+	return true;
+}
+
 static bool read_file(const char *path, char *text, char *why, size_t len)
 {
 	FILE *file = fopen(path, "re");
-	size_t n;
+	bool ok;
 
 	if (!file) {
 		snprintf(why, len, "%.64s cannot be opened: %s", path, strerror(errno));
 		return false;
 	}
-	n = fread(text, 1, FILE_MAX + 1, file);
-	if (ferror(file) || n > FILE_MAX || memchr(text, '\0', n)) {
-		snprintf(why, len, "%.64s cannot be read: it must be text of at most %d bytes",
-			 path, FILE_MAX);
-		fclose(file);
-		return false;
-	}
+	ok = read_open(file, path, text, why, len);
 	fclose(file);
-	text[n] = '\0';
-	return true;
+	return ok;
 }
 
 const struct mrf_profile *mrf_custom_file(const char *path, char *why, size_t len)
@@ -363,6 +462,8 @@ const struct mrf_profile *mrf_custom_file(const char *path, char *why, size_t le
 
 	if (!text)
 		snprintf(why, len, "there is no memory");
+	else if (!*path)
+		snprintf(why, len, "the name of a file must follow");
 	else if (read_file(path, text, why, len))
 		profile = get_custom(path, text, why, len);
 	free(text);

@@ -4,7 +4,7 @@
  *
  *	mr_mode=A+B	the modes that are required and in force, as in FI_MRFAB_MR_MODE
  *	key_size=N	bytes of a key, 1 to 8; an application's keys are not greater
- *	max_key=N	or not greater than this
+ *	max_key=N	or not greater than this, if that is less
  *	iov_limit=N	segments of a region
  *	mr_cnt=N	as fi_getinfo says it
  *	inject_size=N	bytes that are injected
@@ -12,7 +12,9 @@
  *	lacks=A+B	calls that do not exist (-FI_ENOSYS): raw, cntr, ep, enable, refresh, queue;
  *			and capabilities, with FI_ or without
  *
- * Without mr_mode no mode is in force; all else that is not named is as without a profile.
+ * Without mr_mode no mode is in force; all else that is not named is as without a profile. A word that would
+ * have no effect is refused: one that is given twice (but for lacks), key_size with FI_MR_RAW, max_key with
+ * FI_MR_PROV_KEY, or no word at all. Blanks may be around a "=".
  *
  * FI_MRFAB_PROFILE=file: and a path is the same in a file, on as many lines as one likes; # begins a comment.
  * The file is read each time that a profile is looked for. Any thread.

@@ -43,8 +43,28 @@ START_TEST(custom_profile_is_what_its_words_say)
 			 "SOURCE_ERR+RMA_EVENT+SOURC...");
 	/* Domains keep it. */
 	ck_assert_ptr_eq(find("Custom:mr_cnt=9"), find("custom:mr_cnt=9"));
-	ck_assert_uint_eq(find("custom:")->max_key, UINT64_MAX);
+	ck_assert_uint_eq(find("custom:mr_cnt=9")->max_key, UINT64_MAX);
+	/* In any order. */
 	ck_assert_uint_eq(find("custom:max_key=0xff,key_size=4")->max_key, 0xff);
+	ck_assert_uint_eq(find("custom:max_key=0x1ffff,key_size=2")->max_key, 0xffff);
+	ck_assert_uint_eq(find("custom:key_size=2,max_key=0x1ffff")->max_key, 0xffff);
+	ck_assert_uint_eq(find("custom:key_size=8,max_key=0x1ffff")->max_key, 0x1ffff);
+}
+END_TEST
+
+START_TEST(long_words_are_read_to_their_end)
+{
+	char name[512] = "custom:lacks=queue";
+
+	while (strlen(name) < 280)
+		strcat(name, "+raw");
+	strcat(name, "+ATOMIC");
+	ck_assert_msg(find(name), "%s", why);
+	ck_assert(!(find(name)->promise->caps & FI_ATOMIC));
+	while (strlen(name) < 400)
+		strcat(name, "+raw");
+	ck_assert_ptr_null(find(name));
+	ck_assert_str_eq(why, "\"lacks=queue+raw+raw+raw+raw+raw+...\": it is too long");
 }
 END_TEST
 
@@ -114,9 +134,32 @@ START_TEST(profile_is_read_from_a_file)
 }
 END_TEST
 
+START_TEST(blanks_may_be_around_an_equals_sign)
+{
+	static const char lines[] =
+		"key_size = 4\n\tmr_mode\t=LOCAL , iov_limit= 2#mr_cnt=1\nmr_cnt=9 #1";
+	const struct mrf_profile *profile;
+
+	write_file(lines, strlen(lines));
+	profile = find(in_file);
+	ck_assert_msg(profile, "%s", why);
+	ck_assert_uint_eq(profile->key_size, 4);
+	ck_assert_uint_eq(profile->table & FI_MR_LOCAL, FI_MR_LOCAL);
+	ck_assert_uint_eq(profile->iov_limit, 2);
+	ck_assert_uint_eq(profile->mr_cnt, 9);
+	write_file("key_size = \nmr_cnt=1", 20);
+	ck_assert_ptr_null(find(in_file));
+	ck_assert_ptr_nonnull(strstr(why, "line 1: \"key_size=\": it must be a number"));
+	write_file("key_size 4", 10);
+	ck_assert_ptr_null(find(in_file));
+	ck_assert_ptr_nonnull(strstr(why, "line 1: \"key_size\": it must be mr_mode="));
+	unlink(path);
+}
+END_TEST
+
 START_TEST(file_that_is_wrong_is_refused_with_the_line)
 {
-	static const char wrong[] = "key_size=4\n# key_size=5\n\nkey_size=9 # of 8\nkey_size=1";
+	static const char wrong[] = "mr_cnt=4\n# key_size=5\n\nkey_size=9 # of 8\nkey_size=1";
 	char expected[128];
 
 	write_file(wrong, strlen(wrong));
@@ -127,7 +170,15 @@ START_TEST(file_that_is_wrong_is_refused_with_the_line)
 	write_file("key_size=4\0", 11);
 	ck_assert_ptr_null(find(in_file));
 	ck_assert_ptr_nonnull(strstr(why, "it must be text"));
+	write_file("# mr_cnt=1\n,\n", 13);
+	ck_assert_ptr_null(find(in_file));
+	snprintf(expected, sizeof(expected), "%s: there are no words, such as key_size=4", path);
+	ck_assert_str_eq(why, expected);
 	unlink(path);
+	ck_assert_ptr_null(find("file:/tmp"));
+	ck_assert_str_eq(why, "/tmp cannot be read: Is a directory");
+	ck_assert_ptr_null(find("file:"));
+	ck_assert_str_eq(why, "the name of a file must follow");
 	ck_assert_ptr_null(find(in_file));
 	ck_assert_ptr_nonnull(strstr(why, "cannot be opened: No such file"));
 }
@@ -140,8 +191,19 @@ START_TEST(custom_profile_with_a_wrong_word_is_refused_with_it)
 		{ "custom:key_size=9", "\"key_size=9\": it must be a number from 1 to 8" },
 		{ "custom:iov_limit=17", "\"iov_limit=17\": it must be a number from 1 to 16" },
 		{ "custom:mr_cnt=-1", "\"mr_cnt=-1\": it must be a number" },
+		{ "custom:mr_mode=LOCAL,PROV_KEY", "\"PROV_KEY\": it must be mr_mode=A+B" },
 		{ "custom:lacks=raw+all", "\"lacks=raw+all\": it must be raw, cntr" },
-		{ "custom:lacks=FI_READ", "\"lacks=FI_READ\": it must be raw, cntr" },
+		{ "custom:lacks=FI_READ", "\"lacks=FI_READ\": directions go with RMA" },
+		{ "custom:lacks=send", "\"lacks=send\": directions go with RMA" },
+		{ "custom:lacks=MULTICAST", "\"lacks=MULTICAST\": a capability that libmrfab" },
+		{ "custom:lacks=MSG+RMA+raw,lacks=TAGGED+ATOMIC",
+		  "lacks= leaves neither messages nor accesses" },
+		{ "custom:", "there are no words" },
+		{ "custom:, ,", "there are no words" },
+		{ "custom:key_size=4,KEY_SIZE=4", "\"KEY_SIZE=4\": it is given twice" },
+		{ "custom:mr_mode=LOCAL,mr_mode=RAW", "\"mr_mode=RAW\": it is given twice" },
+		{ "custom:key_size=4,mr_mode=RAW", "key_size= has no effect with FI_MR_RAW" },
+		{ "custom:mr_mode=BASIC,max_key=9", "max_key= has no effect with FI_MR_PROV_KEY" },
 		{ "custom:inject_size=257",
 		  "\"inject_size=257\": it must be a number from 0 to 256" },
 		{ "custom:max_msg_size=0",
@@ -165,8 +227,10 @@ static TCase *tcase_custom(void)
 	TCase *tc = tcase_create("custom");
 
 	tcase_add_test(tc, custom_profile_is_what_its_words_say);
+	tcase_add_test(tc, long_words_are_read_to_their_end);
 	tcase_add_test(tc, custom_profile_limits_endpoints);
 	tcase_add_test(tc, profile_is_read_from_a_file);
+	tcase_add_test(tc, blanks_may_be_around_an_equals_sign);
 	tcase_add_test(tc, file_that_is_wrong_is_refused_with_the_line);
 	tcase_add_test(tc, custom_profile_with_a_wrong_word_is_refused_with_it);
 	return tc;

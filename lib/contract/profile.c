@@ -193,6 +193,19 @@ static void say_similar(const char *name, size_t bare, char *why, size_t len)
 		snprintf(why, len, "there is no such profile; mrfab_run --profile=list names them");
 }
 
+/* Whoever asks for something that is not there would believe to have it. */
+static const struct mrf_profile *check_lenient(const struct mrf_profile *profile, const char *name,
+					       char *why, size_t len)
+{
+	if (profile->lax || !mrf_profile_lenient(name))
+		return profile;
+	snprintf(why, len,
+		 "nothing that %s leaves unchecked is accepted here, so there is nothing "
+		 "for " LENIENT,
+		 profile->name);
+	return NULL;
+}
+
 const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t len)
 {
 	size_t i, bare = bare_len(name);
@@ -202,7 +215,7 @@ const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t l
 		return find_custom_profile(name, why, len);
 	for (i = 0; i < MRF_ARRAY_SIZE(profiles); i++) {
 		if (mrf_names_is(name, bare, profiles[i].name))
-			return &profiles[i];
+			return check_lenient(&profiles[i], name, why, len);
 	}
 	say_similar(name, bare, why, len);
 	return NULL;

@@ -147,6 +147,23 @@ START_TEST(profiles_have_names_that_find_them)
 }
 END_TEST
 
+START_TEST(lenient_is_refused_where_nothing_is_left_unchecked)
+{
+	const struct mrf_profile *profile;
+	char name[64];
+	size_t i;
+
+	for (i = 0; (profile = mrf_profile_at(i)); i++) {
+		snprintf(name, sizeof(name), "%s+lenient", profile->name);
+		ck_assert_msg(find(name) == (profile->lax ? profile : NULL), "%s", name);
+	}
+	ck_assert_ptr_null(find("gni-basic+lenient"));
+	ck_assert_str_eq(why,
+			 "nothing that gni-basic leaves unchecked is accepted here, so there is "
+			 "nothing for +lenient");
+}
+END_TEST
+
 START_TEST(unknown_name_brings_those_that_are_like_it)
 {
 	ck_assert_ptr_null(find("CXI"));
@@ -506,6 +523,7 @@ static TCase *tcase_profile(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, profiles_have_names_that_find_them);
+	tcase_add_test(tc, lenient_is_refused_where_nothing_is_left_unchecked);
 	tcase_add_test(tc, unknown_name_brings_those_that_are_like_it);
 	tcase_add_test(tc, profiles_are_described_without_each_other);
 	tcase_add_test(tc, custom_profile_is_in_force);

@@ -270,6 +270,9 @@ START_TEST(lenient_profile_takes_what_its_provider_leaves_unchecked)
 
 	open_with(name);
 	try_all_lax(0);
+	/* Without anything to accept the name is refused: t_profile. */
+	if (!unchecked(name))
+		return;
 	node_close(&n);
 	snprintf(lenient, sizeof(lenient), "%s+Lenient", name);
 	open_with(lenient);

@@ -283,6 +283,28 @@ START_TEST(page_has_the_address_vectors_of_each_profile)
 }
 END_TEST
 
+/* "a, b and c": those that leave nothing unchecked. */
+START_TEST(page_has_the_profiles_that_cannot_be_lenient)
+{
+	const char *name[PROFILES];
+	char row[256];
+	size_t count = 0, i, at = 0;
+
+	for (i = 0; i < PROFILES; i++) {
+		if (!mrf_profile_at(i)->lax)
+			name[count++] = mrf_profile_at(i)->name;
+	}
+	for (i = 0; i < count; i++)
+		at += (size_t)snprintf(row + at, sizeof(row) - at, "%s%s",
+				       !i	       ? ""
+				       : i + 1 < count ? ", "
+						       : " and ",
+				       name[i]);
+	snprintf(row + at, sizeof(row) - at, "\n.RB ( MRF-E1035 )");
+	want(row);
+}
+END_TEST
+
 START_TEST(page_says_whose_each_profile_is)
 {
 	const struct mrf_profile *profile = mrf_profile_at((size_t)_i);
@@ -315,6 +337,7 @@ static TCase *tcase_profile_page(void)
 	tcase_add_loop_test(tc, page_has_the_orders_of_each_profile, 0, PROFILES);
 	tcase_add_test(tc, page_has_the_address_vectors_of_each_profile);
 	tcase_add_loop_test(tc, page_says_whose_each_profile_is, 0, PROFILES);
+	tcase_add_test(tc, page_has_the_profiles_that_cannot_be_lenient);
 	tcase_add_test(tc, page_has_every_profile);
 	return tc;
 }

@@ -28,8 +28,8 @@ tools_mrfab_demo_LDADD = libmrfab.la
 
 # What of the library it uses is in the archive; no shared object that the archive names is needed.
 bin_PROGRAMS += tools/mrfab_run
-tools_mrfab_run_SOURCES = tools/mrfab_run.c tools/run_watch.c tools/run_watch.h \
-	tools/run_module.c tools/run_module.h
+tools_mrfab_run_SOURCES = tools/mrfab_run.c tools/run_list.c tools/run_list.h \
+	tools/run_module.c tools/run_module.h tools/run_watch.c tools/run_watch.h
 tools_mrfab_run_CPPFLAGS = $(AM_CPPFLAGS) -DBINDIR='"$(bindir)"' -DPROVIDERDIR='"$(provdir)"' \
 	-DRUNTIMEDIR='"$(runtimedir)"'
 tools_mrfab_run_LDFLAGS = $(MRF_LDFLAGS) -Wl,--as-needed

@@ -14,11 +14,9 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
-#include "base/log.h"
-#include "base/names.h"
-#include "contract/limits.h"
 #include "contract/mr_offer.h"
 #include "contract/profile.h"
+#include "run_list.h"
 #include "run_module.h"
 #include "run_watch.h"
 
@@ -128,38 +126,6 @@ static const char *checked_mode(const char *value)
 	exit(FAILED);
 }
 
-static const char *bits_text(const struct mrf_names *names, uint64_t bits, const char *none,
-			     char *buf, size_t len)
-{
-	return bits ? mrf_names_bits(names, bits, buf, len) : none;
-}
-
-/* Directions go with what they are directions of. */
-static uint64_t lacking(const struct mrf_promise *promise)
-{
-	return MRF_CAPS_ALL & ~(promise->caps | MRF_CAPS_RMA_WAYS | MRF_CAPS_MSG_WAYS);
-}
-
-static _Noreturn void list_profiles(void)
-{
-	const struct mrf_profile *profile;
-	char modes[160], lacks[256];
-	size_t i;
-
-	for (i = 0; (profile = mrf_profile_at(i)); i++) {
-		printf("%-11s %s\n            %s\n            keys of %u bytes, %u segment%s, %u bytes "
-		       "injected; lacks %s\n",
-		       profile->name, profile->what,
-		       bits_text(&mrf_names_mr_mode, profile->table & MRF_MR_REQUIRABLE, "no modes",
-				 modes, sizeof(modes)),
-		       profile->key_size, profile->iov_limit, MRF_S(profile->iov_limit),
-		       profile->promise->inject,
-		       bits_text(&mrf_names_caps, lacking(profile->promise), "nothing", lacks,
-				 sizeof(lacks)));
-	}
-	exit(0);
-}
-
 /* The library reads the file again, and the program may be in another folder by then. */
 static const char *with_whole_path(const char *value)
 {
@@ -178,8 +144,10 @@ static const char *checked_profile(const char *value)
 {
 	char why[192];
 
-	if (!strcmp(value, "list"))
-		list_profiles();
+	if (!strcmp(value, "list")) {
+		run_list_profiles();
+		exit(EXIT_SUCCESS);
+	}
 	if (mrf_profile_find(value, why, sizeof(why)))
 		return with_whole_path(value);
 	complain("--profile=%s: %s", value, why);

@@ -36,6 +36,12 @@ refused() {
 	grep -qF -- "$reason" "$tmp/err" || fault "mrfab_run $*: not '$reason' but $(cat "$tmp/err")"
 }
 
+# lists PROFILE TEXT: the text is in the profile's paragraph.
+lists() {
+	sed -n "/^$1 /,/^            addresses/p" "$tmp/out" | grep -qF "$2" ||
+		fault "--profile=list does not say of $1: $2"
+}
+
 # gives VARIABLE=VALUE ARGUMENT...: so it is when mrfab_run has these arguments; VARIABLE alone is
 # not set.
 gives() {
@@ -56,6 +62,16 @@ wanted 0 0 --profile=list
 [ "$(grep -c '^[a-z]' "$tmp/out")" = 25 ] || fault "--profile=list does not have 25 profiles"
 sed -n '/^tcp /,/^sockets /p' "$tmp/out" | grep -q '128 bytes injected; lacks FI_ATOMIC' ||
 	fault "--profile=list does not say what tcp lacks"
+lists cxi-client 'keys of 4 bytes up to 4294967295, which the program chooses; 1 segment, mr_cnt 100'
+lists cxi-client 'no fi_mr_raw_attr, fi_mr_refresh (-FI_EINVAL)'
+lists cxi-client 'no fi_mr_map_raw (-FI_ENOSYS)'
+lists cxi-client 'a region closes before what it is bound to'
+lists ucx 'raw keys; 1 segment'
+lists ucx 'orders: FI_ORDER_SAS'
+lists usnic 'no keys; 1 segment'
+lists usnic 'fi_domain_bind with FI_REG_MR (-FI_EOPNOTSUPP)'
+lists opx 'addresses: FI_ADDR_OPX'
+lists rma-event 'all calls'
 refused 'there is no such profile' --profile=cxy env
 refused '"mr_cnt=0": it must be a number' --profile=custom:mr_cnt=0 env
 refused 'cannot be opened: No such file' --profile="file:$tmp/none" env

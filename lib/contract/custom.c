@@ -282,6 +282,36 @@ static bool read_words(const char *text, const char *end, struct custom *custom,
 	}
 }
 
+/* With these the key of a region is known late, or its rkey changes. */
+#define LATE_KEYS ((uint64_t)(FI_MR_ENDPOINT | FI_MR_MMU_NOTIFY))
+
+/*
+ * A provider key of 4 bytes is an rkey, or peers ask about it. With FI_MR_VIRT_ADDR they cannot tell which, so
+ * it has to be an rkey always: of one segment that stays where it is, whose writes are not counted.
+ */
+static const char *check_short_keys(struct custom *custom)
+{
+	struct mrf_profile *profile = &custom->profile;
+	uint64_t table = profile->table;
+
+	if (profile->key_size == 8 || !(table & FI_MR_PROV_KEY) || table & FI_MR_RAW)
+		return NULL;
+	if (profile->key_size != 4)
+		return "keys that FI_MR_PROV_KEY leaves to the provider have 4 or 8 bytes: key_size= "
+		       "must be one of them";
+	if (!(table & FI_MR_VIRT_ADDR))
+		return NULL;
+	if (!(table & FI_MR_ALLOCATED) || table & LATE_KEYS)
+		return "key_size=4 with FI_MR_PROV_KEY and FI_MR_VIRT_ADDR needs FI_MR_ALLOCATED, and "
+		       "goes with neither FI_MR_ENDPOINT nor FI_MR_MMU_NOTIFY";
+	if (!(custom->given & 1u << IOV_LIMIT))
+		profile->iov_limit = 1;
+	if (profile->iov_limit != 1)
+		return "key_size=4 with FI_MR_PROV_KEY and FI_MR_VIRT_ADDR needs iov_limit=1";
+	custom->promise.caps &= ~(uint64_t)FI_RMA_EVENT;
+	return NULL;
+}
+
 /* All of them together. NULL: each of them has an effect. */
 static const char *check_words(struct custom *custom)
 {
@@ -297,7 +327,7 @@ static const char *check_words(struct custom *custom)
 		return "lacks= leaves neither messages nor accesses";
 	if (profile->key_size < 8)
 		profile->max_key = mrf_min(profile->max_key, (1ull << (8 * profile->key_size)) - 1);
-	return NULL;
+	return check_short_keys(custom);
 }
 
 /* A line at a time; # begins a comment. */

@@ -90,6 +90,7 @@ static void open_both(struct scene *s)
 /* As far as a program of that provider goes until it sends the key away. */
 static struct region ready(struct scene *s, size_t off, size_t len, uint64_t access, uint64_t key)
 {
+	struct iovec all = { (void *)(s->at + off), len };
 	struct region r;
 
 	must_ok(far_try_reg(s->p, s->at + off, len, access, key, &r));
@@ -102,7 +103,7 @@ static struct region ready(struct scene *s, size_t off, size_t len, uint64_t acc
 		must_ok(far_enable(&r));
 	}
 	if (has(s, FI_MR_MMU_NOTIFY))
-		must_ok(far_refresh(&r, NULL, 0, 0));
+		must_ok(far_refresh(&r, &all, 1, 0));
 	if (!has(s, FI_MR_PROV_KEY) && !has(s, FI_MR_RAW))
 		must(far_key(&r, NULL) == key, "key %#lx instead of the requested one",
 		     (unsigned long)far_key(&r, NULL));

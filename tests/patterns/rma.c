@@ -188,7 +188,8 @@ static void not_offered(struct side *s)
 	none_offered(s, FI_MSG | FI_NAMED_RX_CTX);
 	none_offered(s, FI_COLLECTIVE);
 	none_offered(s, FI_MSG | FI_MULTICAST);
-	none_offered(s, FI_MSG | FI_VARIABLE_MSG);
+	if (FI_VARIABLE_MSG) /* not in libfabric 2 */
+		none_offered(s, FI_MSG | FI_VARIABLE_MSG);
 }
 
 /* --- fi_rdm_atomic ------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  */
 #include <rdma/fi_atomic.h>
 #include "atomic/atomic.h"
+#include "contract/mr_offer.h"
 #include "contract/profile.h"
 #include "ep_fixture.h"
 
@@ -57,6 +58,44 @@ static void refused(ssize_t ret, int err, const char *code, const char *part)
 		ret_ = (call);              \
 		refused(ret_, __VA_ARGS__); \
 	} while (0)
+
+/* --- keys ------------------------------------------------------------------------------- */
+
+/* Whether they are rkeys or are asked about, peers reach the region with 4 bytes of key. */
+START_TEST(short_provider_keys_lead_to_the_region)
+{
+	static const char *const custom[] = {
+		"custom:key_size=4,mr_mode=LOCAL+PROV_KEY",
+		"custom:key_size=4,mr_mode=ALLOCATED+PROV_KEY",
+		"custom:key_size=4,mr_mode=PROV_KEY+ENDPOINT",
+		"custom:key_size=4,mr_mode=ALLOCATED+PROV_KEY+VIRT_ADDR",
+		"custom:key_size=4,mr_mode=LOCAL+ALLOCATED+PROV_KEY+VIRT_ADDR+RMA_EVENT",
+	};
+	struct node_opt opt = { 0 };
+	char why[192];
+
+	ck_assert_int_eq(setenv(VAR, custom[_i], 1), 0);
+	profile = mrf_profile_find(custom[_i], why, sizeof(why));
+	ck_assert_msg(profile, "%s", why);
+	opt.mr_mode = (int)(profile->table & MRF_MR_REQUIRABLE);
+	pair_open(&p, &opt);
+	if (opt.mr_mode & FI_MR_ENDPOINT) {
+		ck_assert_int_eq(fi_mr_bind(p.mr, &p.b.ep->fid, 0), 0);
+		ck_assert_int_eq(fi_mr_enable(p.mr), 0);
+		p.key = fi_mr_key(p.mr);
+	}
+	ck_assert_uint_le(p.key, UINT32_MAX);
+	memset(p.src, 0x5a, SHORT);
+	pair_write(&p, 0, SHORT);
+	want_ok(&p.a, pair_ctx(&p, 0));
+	ck_assert_mem_eq(p.dst, p.src, SHORT);
+	if (opt.mr_mode & FI_MR_ENDPOINT) {
+		/* The endpoint closes first. */
+		must_close(&p.b.ep->fid);
+		p.b.ep = NULL;
+	}
+}
+END_TEST
 
 /* --- sizes ------------------------------------------------------------------------------ */
 
@@ -330,6 +369,7 @@ static TCase *tcase_profile_ep(void)
 	TCase *tc = tcase_create("profile_ep");
 
 	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_loop_test(tc, short_provider_keys_lead_to_the_region, 0, 5);
 	tcase_add_loop_test(tc, more_bytes_than_inject_size_are_refused, 0, PROFILES);
 	tcase_add_test(tc, injected_atomics_keep_to_inject_size);
 	tcase_add_loop_test(tc, endpoints_inject_as_much_as_they_were_asked_for, 255, 258);

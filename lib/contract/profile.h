@@ -57,6 +57,8 @@ enum mrf_profile_habit {
 	MRF_HABIT_LOOSE_BIND = 1 << 7,
 	/* Registrations are not reported to the event queue that is bound for them. */
 	MRF_HABIT_NO_REPORTS = 1 << 8,
+	/* There are no accesses, so regions have no keys: whatever is requested, fi_mr_key is 0. */
+	MRF_HABIT_NO_KEYS = 1 << 9,
 };
 
 /* Which type an address vector has. */

@@ -297,6 +297,8 @@ int mrf_mr_attr_check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3004,
 				  "len must be greater than 0 from API version 1.13 on");
 	plan->access = attr->access & MRF_MR_RIGHTS;
+	if (mrf_mr_profiled_habit(space, MRF_HABIT_NO_KEYS))
+		plan->access &= ~MRF_MR_REMOTE;
 	decide_kind(space, flags, plan);
 	if (mrf_unlikely(flags & FI_RMA_PMEM)) {
 		/* Kept with the rights, which are looked at bit by bit. */

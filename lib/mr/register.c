@@ -120,6 +120,14 @@ static struct mrf_mr_seg *copy_pins(const struct mrf_mr_pins *pins)
 	return segs;
 }
 
+/* Before it has taken one, and if it takes none. */
+static uint64_t first_key(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
+{
+	if (mrf_mr_profiled_habit(space, MRF_HABIT_NO_KEYS))
+		return 0;
+	return space->mode & FI_MR_PROV_KEY ? FI_KEY_NOTAVAIL : attr->requested_key;
+}
+
 static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 				   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
 				   struct mrf_mr_seg *segs)
@@ -133,7 +141,7 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_m
 		set_up(mr, space);
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
-	mr->key = space->mode & FI_MR_PROV_KEY ? FI_KEY_NOTAVAIL : attr->requested_key;
+	mr->key = first_key(space, attr);
 	mr->serial = space->next_serial++;
 	mr->vmr = pins->vmr[0];
 	mr->len = plan->len;

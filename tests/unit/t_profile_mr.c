@@ -170,6 +170,22 @@ START_TEST(event_flag_that_is_ignored_has_no_effect)
 }
 END_TEST
 
+/* Programs of usnic request the same key again and again. */
+START_TEST(usnic_has_no_keys)
+{
+	struct fid_mr *mr, *second;
+
+	open_with("usnic");
+	mr = reg(FI_SEND | FI_RECV | REMOTE_RW, 0);
+	second = reg(REMOTE_RW, 0);
+	ck_assert_uint_eq(fi_mr_key(mr), 0);
+	ck_assert_uint_eq(fi_mr_key(second), 0);
+	ck_assert_uint_eq(mrf_mr_from_fid(&mr->fid)->access, FI_SEND | FI_RECV);
+	must_close(&mr->fid);
+	must_close(&second->fid);
+}
+END_TEST
+
 START_TEST(gni_needs_a_right_and_an_address)
 {
 	struct fid_mr *mr;
@@ -485,6 +501,7 @@ static TCase *tcase_profile_mr(void)
 	tcase_add_loop_test(tc, event_flag_goes_with_the_capability, 0, PROFILES);
 	tcase_add_loop_test(tc, provider_keys_fit_into_mr_key_size, 0, PROFILES);
 	tcase_add_test(tc, event_flag_that_is_ignored_has_no_effect);
+	tcase_add_test(tc, usnic_has_no_keys);
 	tcase_add_loop_test(tc, gni_needs_a_right_and_an_address, 0, 2);
 	tcase_add_loop_test(tc, gni_refreshes_ranges, 0, 2);
 	tcase_add_loop_test(tc, lenient_profile_takes_what_its_provider_leaves_unchecked, 0,

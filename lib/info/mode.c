@@ -190,6 +190,18 @@ static bool breaks_rule(enum mrf_mr_mode_verdict verdict, uint64_t missing)
 	       verdict == MRF_MR_SCALABLE_NOT_ALONE;
 }
 
+static void ask_text(const struct mrf_info_query *query, char *buf, size_t len)
+{
+	uint64_t asked = query->mr.mr_mode;
+	char names[200];
+
+	if (query->mr.domain_attr)
+		snprintf(buf, len, "hints->domain_attr->mr_mode=%#lx (%s)", asked,
+			 mode_text(asked, "FI_MR_UNSPEC", names, sizeof(names)));
+	else
+		snprintf(buf, len, "no hints->domain_attr");
+}
+
 static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verdict verdict)
 {
 	uint64_t needed = query->offer.table & MRF_MR_REQUIRABLE;
@@ -197,9 +209,8 @@ static int refuse_mode(const struct mrf_info_query *query, enum mrf_mr_mode_verd
 	unsigned code = lacks_hmem(verdict) ? 1033 : 1030;
 	char asked_text[256], needed_text[256], missing_text[256], line[480], remedy[384];
 
-	snprintf(line, sizeof(line), "hints->domain_attr->mr_mode=%#lx (%s) with version %u.%u: %s",
-		 query->mr.mr_mode,
-		 mode_text(query->mr.mr_mode, "FI_MR_UNSPEC", asked_text, sizeof(asked_text)),
+	ask_text(query, asked_text, sizeof(asked_text));
+	snprintf(line, sizeof(line), "%s with version %u.%u: %s", asked_text,
 		 FI_MAJOR(query->version), FI_MINOR(query->version),
 		 mrf_mr_mode_verdict_text(verdict));
 	mrf_mr_remedy_text(&query->offer, &query->mr, remedy, sizeof(remedy));

@@ -149,7 +149,7 @@ static int read_set(const struct reading *r, const struct field *field, const ch
 		if (info_words_find(&words, text, len, &bit))
 			all |= bit;
 		else if (len < 5 || strncmp(text + len - 5, "_NONE", 5))
-			return fail_line(r, "not a word that is known", text);
+			return fail_line(r, "unknown word", text);
 		text += len;
 	}
 	put(r, field, all);
@@ -172,7 +172,7 @@ static int read_word(const struct reading *r, const struct field *field, const c
 		value = MRF_PROTOCOL;
 	else if ((len < 6 || strcmp(text + len - 6, "UNSPEC")) &&
 		 !info_words_find(&words, text, len, &value))
-		return fail_line(r, "not a word that is known", text);
+		return fail_line(r, "unknown word", text);
 	put(r, field, value);
 	return 0;
 }

@@ -193,7 +193,7 @@ static void say_similar(const char *name, size_t bare, char *why, size_t len)
 		snprintf(why, len, "there is no such profile; mrfab_run --profile=list names them");
 }
 
-/* Whoever asks for something that is not there would believe to have it. */
+/* Whoever asks for it where there is nothing of the kind would think that it is in force. */
 static const struct mrf_profile *check_lenient(const struct mrf_profile *profile, const char *name,
 					       char *why, size_t len)
 {

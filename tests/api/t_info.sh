@@ -113,12 +113,12 @@ hints 1 'MRF-E1033' '    caps: [ FI_RMA, FI_HMEM ]' '    fi_domain_attr:' '     
 hints 1 'inject_size=1048576' '    caps: [ FI_RMA ]' '    fi_tx_attr:' '        inject_size: 1048576' \
 	'        comp_order: [ FI_ORDER_NONE ]'
 hints 1 'hints->fabric_attr->prov_name' '    caps: [ FI_RMA ]' '    fi_fabric_attr:' '        prov_name: verbs'
-hints 2 '-:3: not a word that is known: FI_MR_NONSENSE ]' '    fi_domain_attr:' '        mr_mode: [ FI_MR_NONSENSE ]'
+hints 2 '-:3: unknown word: FI_MR_NONSENSE ]' '    fi_domain_attr:' '        mr_mode: [ FI_MR_NONSENSE ]'
 hints 2 '-:3: not a number: many' '    fi_ep_attr:' '        max_msg_size: many'
 # What fi_tostr prints of the library's own answers is taken, too.
 hints 1 'inject_size=1048576' '    fi_tx_attr:' '        inject_size: 1048576' '    fi_ep_attr:' \
 	'        type: FI_EP_RDM' '        protocol: Provider specific'
-hints 2 'not a word that is known: Provider specific' '    addr_format: Provider specific'
+hints 2 'unknown word: Provider specific' '    addr_format: Provider specific'
 hints 2 '-:4: a second structure, of which only one can be the hints: fi_info' '    caps: [ FI_RMA ]' --- fi_info:
 hints 2 '-:2: not a line of fi_tostr: nothing' 'nothing'
 hints 1 '-:3: src_addr is left out' '    caps: [ FI_RMA, FI_MULTICAST ]' '    src_addr: fi_sockaddr_in://10.0.0.1:0'

@@ -57,7 +57,10 @@ static void print_text(const struct mrf_ledger_entry *entry, const struct info_w
 	if (entry->bound)
 		printf(", bound to %u object%s", entry->bound, entry->bound == 1 ? "" : "s");
 	printf("\n        registered by ");
-	print_where(where);
+	if (entry->caller)
+		print_where(where);
+	else
+		printf("a call that has not returned");
 	putchar('\n');
 }
 
@@ -80,7 +83,11 @@ static void print_json(const char *domain, const struct mrf_ledger_entry *entry,
 	printf(", \"segments\": %u, \"bound\": %u, \"age_ms\": %" PRId64 ", \"object\": ",
 	       entry->segments, entry->bound, age);
 	info_json_string(where->object, strlen(where->object));
-	printf(", \"place\": \"0x%" PRIx64 "\", \"function\": ", where->place);
+	if (entry->caller)
+		printf(", \"place\": \"0x%" PRIx64 "\"", where->place);
+	else
+		printf(", \"place\": null");
+	printf(", \"function\": ");
 	info_json_string(where->function, strlen(where->function));
 	printf("}}");
 }

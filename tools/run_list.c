@@ -40,8 +40,10 @@ static void list_key(const struct mrf_profile *profile)
 {
 	if (profile->table & FI_MR_RAW)
 		printf("raw keys");
-	else if (!profile->key_size)
+	else if (profile->habits & MRF_HABIT_NO_KEYS)
 		printf("no keys");
+	else if (!profile->key_size)
+		printf("keys of a size that is not said, which the provider chooses");
 	else if (profile->table & FI_MR_PROV_KEY)
 		printf("keys of %u bytes, which the provider chooses", profile->key_size);
 	else if (profile->max_key < UINT64_MAX - 1)

@@ -296,8 +296,8 @@ static inline int fi_poll_open(struct fid_domain *domain, struct fi_poll_attr *a
 }
 
 /*
- * Without optimisation, too: what is said of an open region names the function that its registration
- * returns to, and that would be the one here.
+ * Inlined even without optimisation. The library names the caller of each registration when a region is
+ * left open; otherwise that would be the function below, and not the application's.
  */
 #define MRFAB_INLINE inline __attribute__((always_inline))
 

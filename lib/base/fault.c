@@ -195,7 +195,7 @@ static const char *parse_part(const char *text, size_t n, struct mrf_fault_plan 
 		n--;
 	snprintf(word, len, "%.*s", (int)n, from);
 	if (!n)
-		return "a comma must follow a word";
+		return "a word is missing";
 	return n < len ? parse_word(word, plan) : "it is too long";
 }
 
@@ -206,7 +206,7 @@ int mrf_fault_parse(const char *text, struct mrf_fault_plan *plan, char *why, si
 	size_t n;
 
 	*plan = (struct mrf_fault_plan){ .mr_cnt = UINT64_MAX, .key_bits = 64 };
-	for (; *text; text += n + (text[n] == ',')) {
+	for (; text[strspn(text, BLANKS)]; text += n + (text[n] == ',')) {
 		n = strcspn(text, ",");
 		wrong = parse_part(text, n, plan, word, sizeof(word));
 		if (!wrong)

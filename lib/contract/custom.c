@@ -233,7 +233,7 @@ static bool read_word(const char *word, struct custom *custom, char *why, size_t
 	else
 		wrong = read_limit(word, value ? value + 1 : "", custom, buf, sizeof(buf));
 	if (wrong)
-		snprintf(why, len, "\"%s\": %s", word, wrong);
+		snprintf(why, len, "\"%.60s\": %s", word, wrong);
 	return !wrong;
 }
 
@@ -283,7 +283,7 @@ static bool read_words(const char *text, const char *end, struct custom *custom,
 }
 
 /* With these the key of a region is known late, or its rkey changes. */
-#define LATE_KEYS ((uint64_t)(FI_MR_ENDPOINT | FI_MR_MMU_NOTIFY))
+#define LATE_KEYS ((uint64_t)(FI_MR_ENDPOINT | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT))
 
 /*
  * A provider key of 4 bytes is an rkey, or peers ask about it. With FI_MR_VIRT_ADDR they cannot tell which, so
@@ -302,8 +302,8 @@ static const char *check_short_keys(struct custom *custom)
 	if (!(table & FI_MR_VIRT_ADDR))
 		return NULL;
 	if (!(table & FI_MR_ALLOCATED) || table & LATE_KEYS)
-		return "key_size=4 with FI_MR_PROV_KEY and FI_MR_VIRT_ADDR needs FI_MR_ALLOCATED, and "
-		       "goes with neither FI_MR_ENDPOINT nor FI_MR_MMU_NOTIFY";
+		return "key_size=4 with FI_MR_PROV_KEY and FI_MR_VIRT_ADDR needs FI_MR_ALLOCATED, and no "
+		       "FI_MR_ENDPOINT, FI_MR_MMU_NOTIFY or FI_MR_RMA_EVENT";
 	if (!(custom->given & 1u << IOV_LIMIT))
 		profile->iov_limit = 1;
 	if (profile->iov_limit != 1)
@@ -325,8 +325,13 @@ static const char *check_words(struct custom *custom)
 		return "max_key= has no effect with FI_MR_PROV_KEY: applications choose no keys";
 	if (!(custom->promise.caps & (FI_RMA | FI_ATOMIC | MRF_CAPS_MSG_WHATS)))
 		return "lacks= leaves neither messages nor accesses";
-	if (profile->key_size < 8)
-		profile->max_key = mrf_min(profile->max_key, (1ull << (8 * profile->key_size)) - 1);
+	if (profile->key_size < 8) {
+		uint64_t fits = (1ull << (8 * profile->key_size)) - 1;
+
+		if (custom->given & 1u << MAX_KEY && profile->max_key > fits)
+			return "max_key= has no effect: such a key has more bytes than key_size=";
+		profile->max_key = mrf_min(profile->max_key, fits);
+	}
 	return check_short_keys(custom);
 }
 

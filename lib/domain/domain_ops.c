@@ -256,10 +256,11 @@ static int refuse_again_locked(const struct mrf_domain *domain, const struct fid
 			  (const void *)domain->eq.target->fid);
 }
 
-static void tell_no_reports(const struct mrf_domain *domain)
+static void tell_no_reports_locked(const struct mrf_domain *domain)
 {
 	const struct mrf_profile *profile = domain->space.profile;
 
+	mrf_lock_held(&domain->lock);
 	mrf_warn(
 		FI_LOG_DOMAIN, 2167,
 		"fi_domain_bind(domain %p, FI_REG_MR): accepted, but fi_mr_reg registers at once and no "
@@ -267,10 +268,11 @@ static void tell_no_reports(const struct mrf_domain *domain)
 		(const void *)&domain->fid, profile->name, profile->what);
 }
 
-static int report_to(struct mrf_domain *domain, struct mrf_eq *eq)
+static int report_to_locked(struct mrf_domain *domain, struct mrf_eq *eq)
 {
 	int ret = mrf_mr_space_report_to(&domain->space, eq);
 
+	mrf_lock_held(&domain->lock);
 	if (ret == -FI_EOPBADSTATE)
 		return mrf_refuse(FI_EOPBADSTATE, FI_LOG_DOMAIN, 2162,
 				  "fi_domain_bind(domain %p, FI_REG_MR): the domain has "
@@ -298,9 +300,9 @@ int mrf_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	if (domain->eq.target)
 		ret = refuse_again_locked(domain, bfid);
 	else if (flags && mrf_mr_profiled_habit(&domain->space, MRF_HABIT_NO_REPORTS))
-		tell_no_reports(domain);
+		tell_no_reports_locked(domain);
 	else if (flags)
-		ret = report_to(domain, eq);
+		ret = report_to_locked(domain, eq);
 	else
 		mrf_info(FI_LOG_DOMAIN, "fi_domain_bind(event queue) without FI_REG_MR: accepted; "
 					"no event is ever written to it");

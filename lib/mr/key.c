@@ -65,11 +65,12 @@ static bool carries_rkey(const struct mrf_mr *mr)
 /* One that peers have to ask about. With FI_MR_VIRT_ADDR 32 bits would be taken for an rkey. */
 static uint64_t next_key_locked(struct mrf_mr_space *space)
 {
+	uint64_t n = space->next_prov_key++;
+
 	mrf_lock_held(&space->lock);
-	space->next_prov_key++;
 	if (has_short_keys(space) && !(space->mode & FI_MR_VIRT_ADDR))
-		return (uint32_t)space->next_prov_key;
-	return MRF_KEY_COUNTER | space->next_prov_key;
+		return (uint32_t)n;
+	return MRF_KEY_COUNTER | n;
 }
 
 /*

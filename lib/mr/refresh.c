@@ -248,6 +248,16 @@ static int refuse_list(const struct mrf_mr *mr, const struct iovec *iov, size_t 
 			  (const void *)mr, (const void *)iov, count);
 }
 
+static int refuse_whole(const struct mrf_mr *mr)
+{
+	const struct mrf_profile *profile = mr->space->profile;
+
+	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3059,
+			  "fi_mr_refresh(region %p): iov is NULL, and must be ranges with "
+			  "FI_MRFAB_PROFILE=%s (%s)",
+			  (const void *)mr, profile->name, profile->what);
+}
+
 static int refresh_ranges(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 {
 	const struct iovec *iov = modify->attr.mr_iov;
@@ -263,8 +273,10 @@ static int refresh_ranges(struct mrf_mr *mr, const struct fi_mr_modify *modify)
 		return mrf_refuse(FI_EBADFLAGS, FI_LOG_MR, 3058,
 				  "fi_mr_refresh(region %p): flags must be 0, not %#lx", (void *)mr,
 				  modify->flags);
-	if (!iov != !count || (!iov && mrf_mr_profiled_habit(mr->space, MRF_HABIT_RIGHT_NEEDED)))
+	if (!iov != !count)
 		return refuse_list(mr, iov, count);
+	if (!iov && mrf_mr_profiled_habit(mr->space, MRF_HABIT_RIGHT_NEEDED))
+		return refuse_whole(mr);
 	if (mr->device)
 		return refresh_device(mr, iov, count);
 	return renew_ranges(mr, iov, count);

@@ -245,7 +245,7 @@ static int publish_region(struct mrf_mr_space *space, const struct fi_mr_attr *a
 static int check_requested_key(struct mrf_mr_space *space, const struct fi_mr_attr *attr)
 {
 	if (mrf_likely(attr->requested_key <= UINT32_MAX) || !(attr->access & MRF_MR_REMOTE) ||
-	    (space->mode & FI_MR_PROV_KEY))
+	    space->mode & FI_MR_PROV_KEY || mrf_mr_profiled_habit(space, MRF_HABIT_NO_KEYS))
 		return 0;
 	return mrf_mr_attr_key(space, attr->requested_key);
 }

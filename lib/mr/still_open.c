@@ -116,7 +116,10 @@ static void write_region(const struct mrf_ledger_entry *entry, const char *domai
 	mrf_json_number(json, "bound", entry->bound);
 	mrf_json_number(json, "age_ms", (uint64_t)(mrf_now_ms() - entry->since));
 	mrf_json_text(json, "object", where.object);
-	mrf_json_hex(json, "place", where.place);
+	if (entry->caller)
+		mrf_json_hex(json, "place", where.place);
+	else
+		mrf_json_null(json, "place");
 	mrf_json_text(json, "function", where.function);
 	mrf_json_end(json);
 }

@@ -99,8 +99,8 @@ START_TEST(plan_that_is_wrong_is_refused_with_the_word)
 		{ "key_bits=65", "\"key_bits=65\": its value must be a number from 1 to 64" },
 		{ "reg=ENOMEM", "\"reg=ENOMEM\": it must be CALL:N=ERROR" },
 		{ "mr_cnt", "\"mr_cnt\": it must be" },
-		{ ",,,", "\",\": a comma must follow a word" },
-		{ "reg:3=ENOMEM,  ,seed=1", "a comma must follow a word" },
+		{ ",,,", "\",\": a word is missing" },
+		{ "reg:3=ENOMEM,  ,seed=1", "a word is missing" },
 		{ "seed=x", "must be a number" },
 		{ "reg:1=ENOMEM reg:2=ENOMEM", "fi_errno(3) has no such error" },
 	};

@@ -69,7 +69,7 @@ START_TEST(short_provider_keys_lead_to_the_region)
 		"custom:key_size=4,mr_mode=ALLOCATED+PROV_KEY",
 		"custom:key_size=4,mr_mode=PROV_KEY+ENDPOINT",
 		"custom:key_size=4,mr_mode=ALLOCATED+PROV_KEY+VIRT_ADDR",
-		"custom:key_size=4,mr_mode=LOCAL+ALLOCATED+PROV_KEY+VIRT_ADDR+RMA_EVENT",
+		"custom:key_size=4,mr_mode=LOCAL+ALLOCATED+PROV_KEY+RMA_EVENT",
 	};
 	struct node_opt opt = { 0 };
 	char why[192];
@@ -94,6 +94,22 @@ START_TEST(short_provider_keys_lead_to_the_region)
 		must_close(&p.b.ep->fid);
 		p.b.ep = NULL;
 	}
+}
+END_TEST
+
+/* Where keys are short, a small one is not taken for what is left of a longer one. */
+START_TEST(unknown_short_key_is_not_called_cut)
+{
+	const char *text;
+
+	ck_assert_int_eq(setenv(VAR, "custom:key_size=4,mr_mode=ALLOCATED+PROV_KEY", 1), 0);
+	pair_open(&p, &(struct node_opt){ .mr_mode = FI_MR_ALLOCATED | FI_MR_PROV_KEY });
+	p.key += 100;
+	unit_capture(&cap);
+	pair_write(&p, 0, SHORT);
+	want_err(&p.a, pair_ctx(&p, 0), FI_EKEYREJECTED, "no such region");
+	text = unit_captured(&cap);
+	ck_assert_msg(strstr(text, "no such region") && !strstr(text, "so small"), "%s", text);
 }
 END_TEST
 
@@ -370,6 +386,7 @@ static TCase *tcase_profile_ep(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, short_provider_keys_lead_to_the_region, 0, 5);
+	tcase_add_test(tc, unknown_short_key_is_not_called_cut);
 	tcase_add_loop_test(tc, more_bytes_than_inject_size_are_refused, 0, PROFILES);
 	tcase_add_test(tc, injected_atomics_keep_to_inject_size);
 	tcase_add_loop_test(tc, endpoints_inject_as_much_as_they_were_asked_for, 255, 258);

@@ -13,10 +13,20 @@
 /* rkeys are longer than a byte, and the others have one of their highest bits set. */
 #define SHORTEST_RKEY 0x100u
 
-/* What is left of a key of 64 bits that went through 32: no region of such a peer has a key so small. */
-static bool is_cut(uint64_t key, uint64_t mr_mode)
+/* Under a profile whose keys have fewer bytes they do not. The peer's profile is taken for this one's. */
+static bool has_long_keys(const struct mrf_peer *peer)
 {
-	if (!(mr_mode & FI_MR_PROV_KEY) || key > UINT32_MAX)
+	const struct mrf_profile *profile = peer->ep->domain->space.profile;
+
+	return !profile || profile->key_size == sizeof(uint64_t);
+}
+
+/* What is left of a key of 64 bits that went through 32: no region of such a peer has a key so small. */
+static bool is_cut(const struct mrf_peer *peer, uint64_t key)
+{
+	uint64_t mr_mode = peer->target.mr_mode;
+
+	if (!(mr_mode & FI_MR_PROV_KEY) || key > UINT32_MAX || !has_long_keys(peer))
 		return false;
 	return !(mr_mode & FI_MR_VIRT_ADDR) || key < SHORTEST_RKEY;
 }
@@ -53,7 +63,7 @@ static bool region_ok_locked(const struct mrf_peer *peer, const struct mrf_remot
 			"enabled, and if the region has no remote right");
 	return FAIL(why, FI_EKEYREJECTED, 4101,
 		    "key 0x%" PRIx64 " is unknown: the peer has no such region%s", remote->key,
-		    is_cut(remote->key, peer->target.mr_mode)
+		    is_cut(peer, remote->key)
 			    ? "; its domain chooses the keys (FI_MR_PROV_KEY), and none of them is "
 			      "so small: pass on all 64 bits of fi_mr_key"
 			    : "");

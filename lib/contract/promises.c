@@ -243,7 +243,10 @@ const struct mrf_promise mrf_promise_psm3 = { .protocol = FI_PROTO_PSMX3,
 					      .caps = PSM_CAPS | FI_HMEM,
 					      PSM };
 
-/* Open MPI sends messages over it, which takes no provider without FI_ORDER_SAS. */
+/*
+ * It names the orders of atomic operations, and does not look at what hints ask for. Open MPI, whose messages
+ * run over it, asks for FI_ORDER_SAS; no more than that is granted here.
+ */
 const struct mrf_promise mrf_promise_opx = {
 	.protocol = FI_PROTO_OPX,
 	.caps = EVERYTHING | FI_HMEM | NEAR_AND_FAR,

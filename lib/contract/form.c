@@ -9,20 +9,21 @@
 
 /*
  * Names are those of libfabric 1.17, and so are the lengths of psm2, psm3 and shm (its fabric.h; shm was
- * measured). Those of efa and opx are from general knowledge of these providers.
+ * measured). That of cxi is its release 2.1's. Those of efa and opx are from general knowledge of these providers.
  */
 const struct mrf_form mrf_form_socket = { MRF_FORM_SOCKET, FI_FORMAT_UNSPEC, 0, NULL };
 const struct mrf_form mrf_form_efa = { MRF_FORM_BYTES, FI_ADDR_EFA, 32, "fi_addr_efa" };
 const struct mrf_form mrf_form_psmx2 = { MRF_FORM_BYTES, FI_ADDR_PSMX2, 16, "fi_addr_psmx2" };
 const struct mrf_form mrf_form_psmx3 = { MRF_FORM_BYTES, FI_ADDR_PSMX3, 32, "fi_addr_psmx3" };
 const struct mrf_form mrf_form_opx = { MRF_FORM_BYTES, FI_ADDR_OPX, 8, "fi_addr_opx" };
+const struct mrf_form mrf_form_cxi = { MRF_FORM_BYTES, FI_ADDR_CXI, 8, "fi_addr_cxi" };
 const struct mrf_form mrf_form_shm = { MRF_FORM_STRING, FI_ADDR_STR, 0, "fi_shm" };
 
 const struct mrf_form *mrf_form_of(uint32_t format)
 {
-	static const struct mrf_form *const forms[] = { &mrf_form_efa, &mrf_form_psmx2,
+	static const struct mrf_form *const forms[] = { &mrf_form_efa,	 &mrf_form_psmx2,
 							&mrf_form_psmx3, &mrf_form_opx,
-							&mrf_form_shm };
+							&mrf_form_cxi,	 &mrf_form_shm };
 	size_t i;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(forms); i++) {

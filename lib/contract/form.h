@@ -28,7 +28,7 @@ struct mrf_form {
 #define MRF_FORM_MAX 96 /* bytes of an address in any form, and of its text */
 
 extern const struct mrf_form mrf_form_socket, mrf_form_efa, mrf_form_psmx2, mrf_form_psmx3,
-	mrf_form_opx, mrf_form_shm;
+	mrf_form_opx, mrf_form_cxi, mrf_form_shm;
 
 /* The form with this addr_format, or that of socket addresses. */
 const struct mrf_form *mrf_form_of(uint32_t format);

@@ -31,6 +31,18 @@ static int refuse_av_type(const struct mrf_domain *domain, const struct fi_av_at
 		mrf_names_enum(&mrf_names_av_type, domain->av_type), profile->name, profile->what);
 }
 
+static int take_av_map(const struct mrf_profile *profile, struct fi_av_attr *attr)
+{
+	if (attr->type == FI_AV_TABLE)
+		return mrf_refuse(
+			profile->no_tables, FI_LOG_AV, 2236,
+			"fi_av_attr.type=FI_AV_TABLE: address vectors are of type FI_AV_MAP "
+			"with FI_MRFAB_PROFILE=%s (%s)",
+			profile->name, profile->what);
+	attr->type = FI_AV_MAP;
+	return 0;
+}
+
 /* As the profile has it. */
 static int take_av_type(const struct mrf_domain *domain, struct fi_av_attr *attr)
 {
@@ -46,6 +58,8 @@ static int take_av_type(const struct mrf_domain *domain, struct fi_av_attr *attr
 	case MRF_AV_DOMAIN:
 		attr->type = has;
 		return 0;
+	case MRF_AV_MAPS:
+		return take_av_map(profile, attr);
 	case MRF_AV_TABLES:
 		break;
 	}

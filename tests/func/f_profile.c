@@ -20,31 +20,32 @@ static const struct expected {
 	int segments; /* what two of them are answered with */
 	uint64_t too_great;
 	uint32_t format; /* of addresses */
+	bool no_tables;	 /* address vectors are maps */
 } profiles[] = {
-	{ "verbs", VAK | FI_MR_LOCAL, -FI_EINVAL, 0, FI_SOCKADDR_IN },
-	{ "verbs-rxm", VAK | FI_MR_LOCAL, -FI_EINVAL, 0, FI_SOCKADDR_IN },
-	{ "efa", VAK, -FI_EINVAL, 0, FI_ADDR_EFA },
-	{ "efa-direct", VAK | FI_MR_LOCAL, -FI_EINVAL, 0, FI_ADDR_EFA },
-	{ "cxi-client", CXI, -FI_ENOSYS, 1ull << 32, FI_SOCKADDR_IN },
-	{ "cxi-prov", CXI | FI_MR_PROV_KEY, -FI_ENOSYS, 0, FI_SOCKADDR_IN },
-	{ "cxi-odp", FI_MR_ENDPOINT | FI_MR_PROV_KEY, -FI_ENOSYS, 0, FI_SOCKADDR_IN },
-	{ "ucx", VAK | FI_MR_RAW, -FI_EINVAL, 0, FI_SOCKADDR_IN },
-	{ "mrail", FI_MR_RAW, -FI_EINVAL, 0, FI_SOCKADDR_IN },
-	{ "tcp", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN },
-	{ "tcp+lenient", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN },
-	{ "tcp-rxm", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN },
-	{ "sockets", 0, 0, 0, FI_SOCKADDR_IN },
-	{ "rxd", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN },
-	{ "shm", 0, 0, 0, FI_ADDR_STR },
-	{ "shm-fast", FI_MR_VIRT_ADDR, 0, 0, FI_ADDR_STR },
-	{ "psm2", 0, 0, 0, FI_ADDR_PSMX2 },
-	{ "psm3", 0, 0, 0, FI_ADDR_PSMX3 },
-	{ "opx", 0, -FI_EINVAL, 0, FI_ADDR_OPX },
-	{ "gni", FI_MR_MMU_NOTIFY, -FI_EOPNOTSUPP, 0, FI_SOCKADDR_IN },
-	{ "gni-basic", VAK, -FI_EOPNOTSUPP, 0, FI_SOCKADDR_IN },
-	{ "bgq", 0, -FI_ENOSYS, 1ull << 16, FI_SOCKADDR_IN },
-	{ "lpp", VAK, -FI_EINVAL, 0, FI_SOCKADDR_IN },
-	{ "rma-event", FI_MR_RMA_EVENT, 0, 0, FI_SOCKADDR_IN },
+	{ "verbs", VAK | FI_MR_LOCAL, -FI_EINVAL, 0, FI_SOCKADDR_IN, false },
+	{ "verbs-rxm", VAK | FI_MR_LOCAL, -FI_EINVAL, 0, FI_SOCKADDR_IN, false },
+	{ "efa", VAK, -FI_EINVAL, 0, FI_ADDR_EFA, false },
+	{ "efa-direct", VAK | FI_MR_LOCAL, -FI_EINVAL, 0, FI_ADDR_EFA, false },
+	{ "cxi-client", CXI, -FI_ENOSYS, 1ull << 32, FI_ADDR_CXI, false },
+	{ "cxi-prov", CXI | FI_MR_PROV_KEY, -FI_ENOSYS, 0, FI_ADDR_CXI, false },
+	{ "cxi-odp", FI_MR_ENDPOINT | FI_MR_PROV_KEY, -FI_ENOSYS, 0, FI_ADDR_CXI, false },
+	{ "ucx", VAK | FI_MR_RAW, -FI_EINVAL, 0, FI_SOCKADDR_IN, true },
+	{ "mrail", FI_MR_RAW, -FI_EINVAL, 0, FI_SOCKADDR_IN, false },
+	{ "tcp", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN, false },
+	{ "tcp+lenient", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN, false },
+	{ "tcp-rxm", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN, false },
+	{ "sockets", 0, 0, 0, FI_SOCKADDR_IN, false },
+	{ "rxd", 0, -FI_EINVAL, 0, FI_SOCKADDR_IN, false },
+	{ "shm", 0, 0, 0, FI_ADDR_STR, false },
+	{ "shm-fast", FI_MR_VIRT_ADDR, 0, 0, FI_ADDR_STR, false },
+	{ "psm2", 0, 0, 0, FI_ADDR_PSMX2, false },
+	{ "psm3", 0, 0, 0, FI_ADDR_PSMX3, false },
+	{ "opx", 0, -FI_EINVAL, 0, FI_ADDR_OPX, false },
+	{ "gni", FI_MR_MMU_NOTIFY, -FI_EOPNOTSUPP, 0, FI_SOCKADDR_IN, false },
+	{ "gni-basic", VAK, -FI_EOPNOTSUPP, 0, FI_SOCKADDR_IN, false },
+	{ "bgq", 0, -FI_ENOSYS, 1ull << 16, FI_SOCKADDR_IN, false },
+	{ "lpp", VAK, -FI_EINVAL, 0, FI_SOCKADDR_IN, true },
+	{ "rma-event", FI_MR_RMA_EVENT, 0, 0, FI_SOCKADDR_IN, false },
 };
 #define NPROFILES (sizeof(profiles) / sizeof(profiles[0]))
 
@@ -66,7 +67,8 @@ static bool has(const struct scene *s, int bits)
 
 static void open_both(struct scene *s)
 {
-	const struct fab_opt opt = { .addr_format = s->want->format, .av = FI_AV_TABLE };
+	const struct fab_opt opt = { .addr_format = s->want->format,
+				     .av = s->want->no_tables ? FI_AV_MAP : FI_AV_TABLE };
 
 	fab_open(&s->fab, &s->mode, &opt);
 	must(s->fab.info->addr_format == opt.addr_format, "addr_format %u came back",

@@ -44,7 +44,7 @@ struct heap {
 };
 
 static struct {
-	bool scalable, rma_event, endpoint, hard_polling;
+	bool scalable, rma_event, endpoint, hard_polling, av_map;
 } build;
 
 static int me, peer, out_of_band;
@@ -55,6 +55,7 @@ static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
 static struct fid_av *av;
+static fi_addr_t mapped[PES]; /* in a map; in a table the number of a process is its address */
 static struct fid_cq *target_cq, *cq;
 static struct fid_cntr *target_cntr, *put_cntr, *get_cntr;
 static struct fid_ep *target_ep, *ep;
@@ -147,7 +148,7 @@ static bool has_mode(uint64_t mode)
 
 static void open_domain(void)
 {
-	struct fi_av_attr attr = { .type = FI_AV_TABLE, .count = PES };
+	struct fi_av_attr attr = { .type = build.av_map ? FI_AV_MAP : FI_AV_TABLE, .count = PES };
 
 	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
 	must("fi_domain", fi_domain(fabric, info, &domain, NULL));
@@ -246,7 +247,7 @@ static void insert_names(size_t len)
 
 	for (i = 0; i < PES; i++)
 		memcpy(names + (size_t)i * len, known[i].name, len);
-	if (fi_av_insert(av, names, PES, NULL, 0, NULL) != PES)
+	if (fi_av_insert(av, names, PES, build.av_map ? mapped : NULL, 0, NULL) != PES)
 		die("fi_av_insert did not take all addresses");
 }
 
@@ -341,10 +342,15 @@ static void get_wait(void)
 }
 
 /* Small ones are copied, and others end with quiet(). */
+static fi_addr_t addr_of(int pe)
+{
+	return build.av_map ? mapped[pe] : (fi_addr_t)pe;
+}
+
 static void put(void *dest, const void *source, size_t len, int pe)
 {
 	struct place at = place_of(dest, pe);
-	fi_addr_t to = (fi_addr_t)pe;
+	fi_addr_t to = addr_of(pe);
 
 	puts_due++;
 	if (len <= info->tx_attr->inject_size) {
@@ -366,7 +372,7 @@ static void put_bounced(void *dest, const void *source, size_t len, int pe)
 	struct fi_rma_iov rma = { .addr = at.addr, .len = len, .key = at.key };
 	struct fi_msg_rma msg = { .msg_iov = &iov,
 				  .iov_count = 1,
-				  .addr = (fi_addr_t)pe,
+				  .addr = addr_of(pe),
 				  .rma_iov = &rma,
 				  .rma_iov_count = 1,
 				  .context = &context };
@@ -382,7 +388,7 @@ static void get(void *dest, const void *source, size_t len, int pe)
 	struct place at = place_of(source, pe);
 
 	gets_due++;
-	while (again("fi_read", fi_read(ep, dest, len, NULL, (fi_addr_t)pe, at.addr, at.key, NULL)))
+	while (again("fi_read", fi_read(ep, dest, len, NULL, addr_of(pe), at.addr, at.key, NULL)))
 		;
 	get_wait();
 }
@@ -393,7 +399,7 @@ static void atomic(void *dest, const void *operand, enum fi_datatype type, enum 
 
 	puts_due++;
 	while (again("fi_inject_atomic",
-		     fi_inject_atomic(ep, operand, 1, (fi_addr_t)pe, at.addr, at.key, type, op)))
+		     fi_inject_atomic(ep, operand, 1, addr_of(pe), at.addr, at.key, type, op)))
 		;
 }
 
@@ -404,9 +410,8 @@ static int64_t fetch(int64_t *dest, int64_t operand, enum fi_op op, int pe)
 	int64_t was = -1;
 
 	gets_due++;
-	while (again("fi_fetch_atomic",
-		     fi_fetch_atomic(ep, from, 1, NULL, &was, NULL, (fi_addr_t)pe, at.addr, at.key,
-				     FI_INT64, op, NULL)))
+	while (again("fi_fetch_atomic", fi_fetch_atomic(ep, from, 1, NULL, &was, NULL, addr_of(pe),
+							at.addr, at.key, FI_INT64, op, NULL)))
 		;
 	get_wait();
 	return was;
@@ -419,8 +424,8 @@ static int64_t compare(int64_t *dest, int64_t with, int64_t operand, enum fi_op 
 
 	gets_due++;
 	while (again("fi_compare_atomic",
-		     fi_compare_atomic(ep, &operand, 1, NULL, &with, NULL, &was, NULL,
-				       (fi_addr_t)pe, at.addr, at.key, FI_INT64, op, NULL)))
+		     fi_compare_atomic(ep, &operand, 1, NULL, &with, NULL, &was, NULL, addr_of(pe),
+				       at.addr, at.key, FI_INT64, op, NULL)))
 		;
 	get_wait();
 	return was;

@@ -9,6 +9,7 @@
  * Usage: shmem_calls BUILD [--spoil]
  * BUILD: basic, scalable or rma-event, as in --enable-ofi-mr=BUILD, and any of these behind it:
  *	+endpoint	--enable-mr-endpoint
+ *	+av-map		--enable-av-map: address vectors are maps, and not tables
  *	+hard-polling	--enable-hard-polling: memory is polled, and no counter is bound to it
  * --spoil: process 1 changes whatever it checks: each group has to fail
  */
@@ -280,8 +281,8 @@ static void vector_sums(void)
 	for (i = 0; i < CELLS; i += count, puts_due++) {
 		while (again("fi_atomic",
 			     fi_atomic(ep, add + i, count < CELLS - i ? count : CELLS - i, NULL,
-				       (fi_addr_t)peer, at.addr + i * sizeof(*add), at.key,
-				       FI_DOUBLE, FI_SUM, NULL)))
+				       addr_of(peer), at.addr + i * sizeof(*add), at.key, FI_DOUBLE,
+				       FI_SUM, NULL)))
 			;
 	}
 	barrier();
@@ -386,6 +387,8 @@ static bool build_read(char *words)
 	while ((word = strtok_r(NULL, "+", &rest))) {
 		if (!strcmp(word, "endpoint"))
 			build.endpoint = true;
+		else if (!strcmp(word, "av-map"))
+			build.av_map = true;
 		else if (!strcmp(word, "hard-polling"))
 			build.hard_polling = true;
 		else

@@ -125,7 +125,7 @@ static int open_queues(struct node *n, const struct node_opt *opt)
 {
 	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_cntr_attr cntr = { .wait_obj = FI_WAIT_UNSPEC };
-	struct fi_av_attr av = { .type = FI_AV_TABLE };
+	struct fi_av_attr av = { .type = FI_AV_UNSPEC }; /* a table, but for some profiles */
 	int ret = fi_av_open(n->domain, &av, &n->av, NULL);
 
 	if (opt->format)

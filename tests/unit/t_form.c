@@ -8,7 +8,8 @@
 #include "unit.h"
 
 static const struct mrf_form *const forms[] = { &mrf_form_socket, &mrf_form_efa, &mrf_form_psmx2,
-						&mrf_form_psmx3,  &mrf_form_opx, &mrf_form_shm };
+						&mrf_form_psmx3,  &mrf_form_opx, &mrf_form_cxi,
+						&mrf_form_shm };
 #define FORMS ((int)MRF_ARRAY_SIZE(forms))
 
 static void want_back(const struct mrf_form *form, union mrf_addr addr)
@@ -44,13 +45,14 @@ END_TEST
 /* The lengths that programs of these providers know. */
 START_TEST(forms_have_the_lengths_of_their_providers)
 {
-	static const size_t len[] = { 16, 32, 16, 32, 8, sizeof("fi_shm://10.99.1.1:4711") };
+	static const size_t len[] = { 16, 32, 16, 32, 8, 8, sizeof("fi_shm://10.99.1.1:4711") };
 	union mrf_addr four = v4("10.99.1.1", 4711);
 
 	ck_assert_uint_eq(mrf_form_put(forms[_i], &four, NULL, 0), len[_i]);
 	ck_assert(mrf_form_has(forms[_i], AF_INET));
-	ck_assert_int_eq(mrf_form_has(forms[_i], AF_INET6),
-			 forms[_i] != &mrf_form_psmx2 && forms[_i] != &mrf_form_opx);
+	ck_assert_int_eq(mrf_form_has(forms[_i], AF_INET6), forms[_i] != &mrf_form_psmx2 &&
+								    forms[_i] != &mrf_form_opx &&
+								    forms[_i] != &mrf_form_cxi);
 }
 END_TEST
 
@@ -63,7 +65,7 @@ START_TEST(forms_are_found_by_their_formats)
 		ck_assert_uint_eq(mrf_form_format(forms[i], AF_INET6), forms[i]->format);
 	}
 	ck_assert_ptr_eq(mrf_form_of(FI_FORMAT_UNSPEC), &mrf_form_socket);
-	ck_assert_ptr_eq(mrf_form_of(FI_ADDR_CXI), &mrf_form_socket);
+	ck_assert_ptr_eq(mrf_form_of(FI_ADDR_BGQ), &mrf_form_socket);
 	ck_assert_uint_eq(mrf_form_format(&mrf_form_socket, AF_INET), FI_SOCKADDR_IN);
 	ck_assert_uint_eq(mrf_form_format(&mrf_form_socket, AF_INET6), FI_SOCKADDR_IN6);
 }
@@ -147,7 +149,8 @@ START_TEST(texts_name_form_host_and_port)
 	static const char *const want[] = {
 		"fi_sockaddr_in://10.99.1.1:4711", "fi_addr_efa://10.99.1.1:4711",
 		"fi_addr_psmx2://10.99.1.1:4711",  "fi_addr_psmx3://10.99.1.1:4711",
-		"fi_addr_opx://10.99.1.1:4711",	   "fi_shm://10.99.1.1:4711"
+		"fi_addr_opx://10.99.1.1:4711",	   "fi_addr_cxi://10.99.1.1:4711",
+		"fi_shm://10.99.1.1:4711"
 	};
 	union mrf_addr four = v4("10.99.1.1", 4711), six = v6("fd00::1", 1, 0);
 	char text[MRF_FORM_MAX];

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/names.h"
 #include "base/renew.h"
+#include "contract/custom_text.h"
 #include "contract/limits.h"
 #include "contract/profile.h"
 
@@ -457,49 +458,16 @@ const struct mrf_profile *mrf_custom_profile(const char *text, char *why, size_t
 	return get_custom(NULL, text, why, len);
 }
 
-static bool fail_file(const char *path, const char *wrong, char *why, size_t len)
-{
-	snprintf(why, len, "%.64s cannot be read: %s", path, wrong);
-	return false;
-}
-
-/* text: FILE_MAX + 1 bytes. */
-static bool read_open(FILE *file, const char *path, char *text, char *why, size_t len)
-{
-	size_t n = fread(text, 1, FILE_MAX + 1, file);
-
-	if (ferror(file))
-		return fail_file(path, strerror(errno), why, len);
-	if (n > FILE_MAX || memchr(text, '\0', n))
-		return fail_file(path, "it must be text of at most 65536 bytes", why, len);
-	text[n] = '\0';
-	return true;
-}
-
-static bool read_file(const char *path, char *text, char *why, size_t len)
-{
-	FILE *file = fopen(path, "re");
-	bool ok;
-
-	if (!file) {
-		snprintf(why, len, "%.64s cannot be opened: %s", path, strerror(errno));
-		return false;
-	}
-	ok = read_open(file, path, text, why, len);
-	fclose(file);
-	return ok;
-}
-
 const struct mrf_profile *mrf_custom_file(const char *path, char *why, size_t len)
 {
 	const struct mrf_profile *profile = NULL;
-	char *text = malloc(FILE_MAX + 1);
+	char *text = malloc(MRF_CUSTOM_TEXT);
 
 	if (!text)
 		snprintf(why, len, "there is no memory");
 	else if (!*path)
 		snprintf(why, len, "the name of a file must follow");
-	else if (read_file(path, text, why, len))
+	else if (mrf_custom_text(path, text, why, len))
 		profile = get_custom(path, text, why, len);
 	free(text);
 	return profile;

@@ -16,7 +16,7 @@
  * have no effect is refused: one that is given twice (but for lacks), key_size with FI_MR_RAW, max_key with
  * FI_MR_PROV_KEY, or no word at all. Blanks may be around a "=".
  *
- * FI_MRFAB_PROFILE=file: and a path is the same in a file, on as many lines as one likes; # begins a comment.
+ * FI_MRFAB_PROFILE=file: and a path is the same in a file, on any number of lines; # begins a comment.
  * The file is read each time that a profile is looked for. Any thread.
  */
 #ifndef MRF_CONTRACT_CUSTOM_H

@@ -11,6 +11,8 @@ libmrfab_internal_la_SOURCES += \
 	lib/contract/mr_remedy.h \
 	lib/contract/custom.c \
 	lib/contract/custom.h \
+	lib/contract/custom_text.c \
+	lib/contract/custom_text.h \
 	lib/contract/profile.c \
 	lib/contract/profile.h \
 	lib/contract/promise.c \

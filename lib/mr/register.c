@@ -120,14 +120,6 @@ static struct mrf_mr_seg *copy_pins(const struct mrf_mr_pins *pins)
 	return segs;
 }
 
-/* Before it has taken one, and if it takes none. */
-static uint64_t first_key(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
-{
-	if (mrf_mr_profiled_habit(space, MRF_HABIT_NO_KEYS))
-		return 0;
-	return space->mode & FI_MR_PROV_KEY ? FI_KEY_NOTAVAIL : attr->requested_key;
-}
-
 static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 				   const struct mrf_mr_plan *plan, const struct mrf_mr_pins *pins,
 				   struct mrf_mr_seg *segs)
@@ -141,7 +133,9 @@ static struct mrf_mr *enter_locked(struct mrf_mr_space *space, const struct fi_m
 		set_up(mr, space);
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
-	mr->key = first_key(space, attr);
+	mr->key = space->mode & FI_MR_PROV_KEY ? FI_KEY_NOTAVAIL : attr->requested_key;
+	if (mrf_mr_profiled_habit(space, MRF_HABIT_NO_KEYS))
+		mr->key = 0;
 	mr->serial = space->next_serial++;
 	mr->vmr = pins->vmr[0];
 	mr->len = plan->len;
@@ -242,10 +236,11 @@ static int publish_region(struct mrf_mr_space *space, const struct fi_mr_attr *a
 }
 
 /* Nearly every key is less, and needs no look. */
-static int check_requested_key(struct mrf_mr_space *space, const struct fi_mr_attr *attr)
+static int check_requested_key(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
+			       uint64_t access)
 {
-	if (mrf_likely(attr->requested_key <= UINT32_MAX) || !(attr->access & MRF_MR_REMOTE) ||
-	    space->mode & FI_MR_PROV_KEY || mrf_mr_profiled_habit(space, MRF_HABIT_NO_KEYS))
+	if (mrf_likely(attr->requested_key <= UINT32_MAX) || !(access & MRF_MR_REMOTE) ||
+	    space->mode & FI_MR_PROV_KEY)
 		return 0;
 	return mrf_mr_attr_key(space, attr->requested_key);
 }
@@ -263,7 +258,7 @@ static int register_usual(struct mrf_mr_space *space, const struct fi_mr_attr *a
 					  .len = attr->mr_iov->iov_len,
 					  .begins = MRF_STATE_ENABLED };
 	struct mrf_mr_pins pins;
-	int ret = check_requested_key(space, attr);
+	int ret = check_requested_key(space, attr, attr->access);
 
 	if (mrf_unlikely(ret))
 		return ret;
@@ -286,7 +281,7 @@ static int check_request(struct mrf_mr_space *space, const struct fi_mr_attr *at
 
 	if (ret)
 		return ret;
-	ret = check_requested_key(space, attr);
+	ret = check_requested_key(space, attr, plan->access);
 	if (!ret)
 		ret = mrf_mr_profiled_attr(space, attr);
 	if (ret)

@@ -133,6 +133,26 @@ START_TEST(profile_is_read_from_a_file)
 }
 END_TEST
 
+/* The last word is read, and one byte more is refused. */
+START_TEST(file_of_a_profile_has_a_greatest_length)
+{
+	static char lines[65537];
+	static const char last[] = "\nkey_size=4";
+	const struct mrf_profile *profile;
+
+	memset(lines, '#', sizeof(lines));
+	memcpy(lines + 65536 - strlen(last), last, strlen(last));
+	write_file(lines, 65536);
+	profile = find(in_file);
+	ck_assert_msg(profile, "%s", why);
+	ck_assert_uint_eq(profile->key_size, 4);
+	write_file(lines, 65537);
+	ck_assert_ptr_null(find(in_file));
+	ck_assert_ptr_nonnull(strstr(why, "it must be text of at most 65536 bytes"));
+	unlink(path);
+}
+END_TEST
+
 START_TEST(blanks_may_be_around_an_equals_sign)
 {
 	static const char lines[] =
@@ -236,6 +256,7 @@ static TCase *tcase_custom(void)
 	tcase_add_test(tc, long_words_are_read_to_their_end);
 	tcase_add_test(tc, custom_profile_limits_endpoints);
 	tcase_add_test(tc, profile_is_read_from_a_file);
+	tcase_add_test(tc, file_of_a_profile_has_a_greatest_length);
 	tcase_add_test(tc, blanks_may_be_around_an_equals_sign);
 	tcase_add_test(tc, file_that_is_wrong_is_refused_with_the_line);
 	tcase_add_test(tc, custom_profile_with_a_wrong_word_is_refused_with_it);

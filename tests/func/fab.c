@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #define CASE_HELPER
+#include <glob.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,16 +292,78 @@ bool fab_poll(struct fab *f, struct done *d)
 	return true;
 }
 
+/* A machine that stood still, for instance a guest whose host was stopped, gets its time back. */
+#define STOOD_MS 1000
+
 bool fab_done(struct fab *f, struct done *d, long ms)
 {
-	long end = now_ms() + ms;
+	long last = now_ms(), now, passed;
 
 	do {
 		if (fab_poll(f, d))
 			return true;
 		sched_yield();
-	} while (now_ms() < end);
+		now = now_ms();
+		passed = now - last;
+		last = now;
+		ms -= passed < STOOD_MS ? passed : STOOD_MS;
+	} while (ms > 0);
 	return false;
+}
+
+/* --- an operation that does not end ------------------------------------------------ */
+
+#define MORE_MS 3000 /* for which a device is watched */
+#define COUNTERS 40
+
+struct counters {
+	unsigned n;
+	struct {
+		char name[40];
+		long value;
+	} each[COUNTERS];
+};
+
+/* Those of all devices. */
+static void counters_read(struct counters *c)
+{
+	glob_t found = { 0 };
+	size_t i;
+
+	c->n = 0;
+	glob("/sys/class/infiniband/*/ports/1/hw_counters/*", 0, NULL, &found);
+	for (i = 0; i < found.gl_pathc && c->n < COUNTERS; i++) {
+		FILE *f = fopen(found.gl_pathv[i], "r");
+
+		if (f && fscanf(f, "%ld", &c->each[c->n].value) == 1)
+			snprintf(c->each[c->n++].name, sizeof(c->each[0].name), "%s",
+				 strrchr(found.gl_pathv[i], '/') + 1);
+		if (f)
+			fclose(f);
+	}
+	globfree(&found);
+}
+
+/* Does the device work at it, or has somebody forgotten it? The counters say what is going on. */
+static void never_done(struct fab *f, int waited)
+{
+	struct counters before, after;
+	char text[600] = "";
+	struct done d;
+	bool late;
+	unsigned i;
+	size_t n = 0;
+
+	counters_read(&before);
+	late = fab_done(f, &d, MORE_MS);
+	counters_read(&after);
+	for (i = 0; i < after.n && n < sizeof(text); i++)
+		if (after.each[i].value != before.each[i].value)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, ", %s %ld+%ld",
+					      after.each[i].name, before.each[i].value,
+					      after.each[i].value - before.each[i].value);
+	case_fail("no completion after %d ms; %s in %d ms more%s", waited, late ? "it came" : "nor",
+		  MORE_MS, text);
 }
 
 void fab_quiet(struct fab *f)
@@ -381,7 +444,7 @@ void op_run(struct fab *f, const struct op *op, struct done *d)
 	if (rc)
 		case_fail("posting: %zd (%s)", rc, fi_strerror((int)-rc));
 	if (!fab_done(f, d, wait))
-		case_fail("no completion after %d ms", wait);
+		never_done(f, wait);
 	if (d->ctx != op->ctx)
 		case_fail("completion with context %p instead of %p", d->ctx, op->ctx);
 }

@@ -110,6 +110,7 @@ struct done {
 };
 
 bool fab_poll(struct fab *f, struct done *d);
+/* Waits for a completion, up to so many ms; false: none came. */
 bool fab_done(struct fab *f, struct done *d, long ms);
 /* No completion is there; fails the case otherwise. */
 void fab_quiet(struct fab *f);

@@ -609,9 +609,10 @@ START_TEST(threads_may_refresh_and_ask_at_once)
 
 	back_open(FI_MR_MMU_NOTIFY);
 	busy_mr = env_must_reg(mem, 8 * PAGE, RW, KEY);
-	for (i = 0; i < 4; i++)
-		pthread_create(&thread[i], NULL, i < 2 ? refresh_often : ask_often,
-			       mem + i % 2 * 4 * PAGE);
+	/* As the agent does, one thread asks. */
+	pthread_create(&thread[0], NULL, ask_often, NULL);
+	for (i = 1; i < 4; i++)
+		pthread_create(&thread[i], NULL, refresh_often, mem + i % 2 * 4 * PAGE);
 	for (i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
 	must_reach(KEY, 0, 8 * PAGE);

@@ -49,13 +49,13 @@
 #define ADDR(form_) .form = &mrf_form_##form_, NO_NAMES
 #define NO_NAMES .by_name = NO
 #define AV(kind) .av = MRF_AV_##kind
-#define NO_TABLES(err) AV(MAPS), .no_tables = (err)
+#define NO_TABLES(kind, err) AV(kind), .no_tables = (err)
 
 /*
  * As libfabric's releases 1.17 to 2.x have them. opx and bgq take counters that never count: here there is
  * no such call. mr_iov_limit is this library's where the provider's is greater. What is said of address
- * vectors was measured for ofi_rxm, sockets, rxd, shm and mrail; of efa, psm2, psm3 and opx it is from
- * general knowledge, and of cxi, ucx, lpp and usnic from the source of release 2.1. An address of bgq has no
+ * vectors was measured for ofi_rxm, sockets, rxd, shm and mrail; of psm2, psm3 and opx it is from
+ * general knowledge, and of efa, cxi, ucx, lpp and usnic from the source of release 2.1. An address of bgq has no
  * room for host and port; those of ucx have no name in libfabric 1.17, and those of gni are left out.
  */
 static const struct mrf_profile profiles[] = {
@@ -67,11 +67,11 @@ static const struct mrf_profile profiles[] = {
 	  HABITS(MRF_HABIT_LOCAL_IF_OFFERED), LAX(LAX_LIKE_TCP), AV(HINTED) },
 	{ "efa", "efa, adapters of Amazon's cloud", VAK | FI_MR_BASIC, EVERY_KEY, MRF_LIMIT_MR_CNT,
 	  4, 1, FI_EINVAL, NONE_OF_THEM, .promise = &mrf_promise_efa, LAX(MRF_LAX_OFFSET),
-	  ADDR(efa), AV(TABLES) },
+	  ADDR(efa), AV(TABLES), .av_type = FI_AV_TABLE },
 	{ "efa-direct", "efa, adapters of Amazon's cloud, on the efa-direct fabric",
 	  VAK | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, MRF_LIMIT_MR_CNT, 4, 1, FI_EINVAL,
 	  NONE_OF_THEM, .promise = &mrf_promise_efa_direct, LAX(MRF_LAX_OFFSET), ADDR(efa),
-	  AV(TABLES) },
+	  AV(TABLES), .av_type = FI_AV_TABLE },
 	{ "cxi-client", "cxi, Slingshot, from libfabric 1.21 on, with keys of the application",
 	  FI_MR_ENDPOINT | FI_MR_ALLOCATED, UINT32_MAX, 100, 4, 1, FI_ENOSYS, OF_CXI,
 	  .promise = &mrf_promise_cxi, BIND(FI_EINVAL, FI_EINVAL),
@@ -85,7 +85,7 @@ static const struct mrf_profile profiles[] = {
 	  LAX(LAX_LIKE_CXI), ADDR(cxi) },
 	{ "ucx", "ucx, over UCP", VAK | FI_MR_RAW | FI_MR_BASIC, EVERY_KEY, 65536, 8, 1, FI_EINVAL,
 	  CALLS(0, 0, NO, NO, NO, NO, NO), .promise = &mrf_promise_ucx,
-	  LAX(MRF_LAX_FLAG | MRF_LAX_OFFSET), NO_TABLES(FI_EINVAL) },
+	  LAX(MRF_LAX_FLAG | MRF_LAX_OFFSET), NO_TABLES(MAPS, FI_EINVAL) },
 	{ "mrail", "ofi_mrail, several rails", FI_MR_RAW, EVERY_KEY, 0, 8, 1, FI_EINVAL,
 	  CALLS(0, 0, NO, NO, FI_EINVAL, FI_EINVAL, NO), .promise = &mrf_promise_mrail,
 	  LAX(LAX_LIKE_TCP), NO_NAMES, AV(HINTED), .av_type = FI_AV_TABLE },
@@ -122,11 +122,11 @@ static const struct mrf_profile profiles[] = {
 	  FLAG(FI_EINVAL), HABITS(MRF_HABIT_NO_FLAGS), LAX(MRF_LAX_OFFSET) },
 	{ "lpp", "lpp, from libfabric 2.0 on", VAK | FI_MR_BASIC, EVERY_KEY, 256, 8, 1, FI_EINVAL,
 	  NONE_OF_THEM, .promise = &mrf_promise_lpp, FLAG(FI_EINVAL), NO_NAMES,
-	  NO_TABLES(FI_EINVAL) },
+	  NO_TABLES(MAPS_ONLY, FI_EINVAL), .av_type = FI_AV_MAP },
 	{ "usnic", "usnic, Cisco's adapters: datagrams, no RMA",
 	  FI_MR_ALLOCATED | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, 65535, 0, 1, FI_EINVAL,
 	  CALLS(NO, NO, NO, NO, NO, NO, FI_EOPNOTSUPP), .promise = &mrf_promise_usnic,
-	  HABITS(MRF_HABIT_NO_KEYS), LAX(MRF_LAX_OFFSET), NO_TABLES(FI_ENOSYS) },
+	  HABITS(MRF_HABIT_NO_KEYS), LAX(MRF_LAX_OFFSET), NO_TABLES(MAPS_ONLY, FI_ENOSYS) },
 	{ "netdir", "netdir, Network Direct on Windows, up to libfabric 1.20",
 	  VAK | FI_MR_LOCAL | FI_MR_BASIC, EVERY_KEY, MRF_LIMIT_MR_CNT, 0, 1, FI_EINVAL,
 	  CALLS_V(NO, NO, NO, NO, NO, NO, 0, NO), .promise = &mrf_promise_all, FLAG(FI_EINVAL),

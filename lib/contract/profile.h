@@ -63,11 +63,12 @@ enum mrf_profile_habit {
 
 /* Which type an address vector has. */
 enum mrf_profile_av {
-	MRF_AV_ASKED,  /* what fi_av_open asks for */
-	MRF_AV_HINTED, /* that, but it has to be what fi_getinfo was asked for, if anything */
-	MRF_AV_DOMAIN, /* what fi_getinfo was asked for, or else FI_AV_TABLE */
-	MRF_AV_TABLES, /* FI_AV_TABLE */
-	MRF_AV_MAPS,   /* FI_AV_MAP; FI_AV_TABLE is refused */
+	MRF_AV_ASKED,	  /* what fi_av_open asks for */
+	MRF_AV_HINTED,	  /* that, but it has to be what fi_getinfo was asked for, if anything */
+	MRF_AV_DOMAIN,	  /* what fi_getinfo was asked for, or else FI_AV_TABLE */
+	MRF_AV_TABLES,	  /* FI_AV_TABLE; fi_getinfo says so, whatever it was asked for */
+	MRF_AV_MAPS,	  /* FI_AV_MAP; FI_AV_TABLE is refused */
+	MRF_AV_MAPS_ONLY, /* that, and fi_getinfo refuses FI_AV_TABLE, too */
 };
 
 /*
@@ -99,7 +100,7 @@ struct mrf_profile {
 	const struct mrf_promise *promise; /* all the rest that fi_getinfo says */
 	const struct mrf_form *form;	   /* of addresses; NULL: socket addresses */
 	enum mrf_profile_av av;
-	int no_tables;		 /* FI_E*, with MRF_AV_MAPS */
+	int no_tables;		 /* FI_E*, with MRF_AV_MAPS and MRF_AV_MAPS_ONLY */
 	enum fi_av_type av_type; /* in the answer of fi_getinfo, if none was asked for */
 	int by_name; /* FI_E*, of fi_av_insertsvc and fi_av_insertsym; 0: as without a profile */
 };

@@ -59,6 +59,7 @@ static int take_av_type(const struct mrf_domain *domain, struct fi_av_attr *attr
 		attr->type = has;
 		return 0;
 	case MRF_AV_MAPS:
+	case MRF_AV_MAPS_ONLY:
 		return take_av_map(profile, attr);
 	case MRF_AV_TABLES:
 		break;

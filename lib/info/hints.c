@@ -252,6 +252,20 @@ static int check_hmem_sides(const struct fi_info *hints)
 		tx ? "tx_attr" : "rx_attr");
 }
 
+/* What an address vector cannot be, of which fi_getinfo knows already. */
+static int check_av_type(const struct mrf_info_query *query)
+{
+	const struct fi_domain_attr *hint = query->hints->domain_attr;
+	const struct mrf_profile *profile = query->profile;
+
+	if (!hint || hint->av_type != FI_AV_TABLE || !profile || profile->av != MRF_AV_MAPS_ONLY)
+		return 0;
+	return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1037,
+			  "hints->domain_attr->av_type=FI_AV_TABLE: FI_MRFAB_PROFILE=%s (%s) has "
+			  "only FI_AV_MAP",
+			  profile->name, profile->what);
+}
+
 static int check_provider(const struct fi_fabric_attr *attr)
 {
 	if (attr->prov_name && *attr->prov_name && !mrf_env_listed(attr->prov_name, MRF_PROV_NAME))
@@ -318,7 +332,7 @@ static int check_keys(const struct mrf_info_query *query)
 int mrf_info_check_hints(const struct mrf_info_query *query)
 {
 	const struct fi_info *hints = query->hints;
-	int ret, hmem_ret, mode_ret;
+	int ret, hmem_ret, av_ret, mode_ret;
 
 	if (!hints)
 		return mrf_info_mode_check(query);
@@ -330,8 +344,10 @@ int mrf_info_check_hints(const struct mrf_info_query *query)
 	/* All faults are reported at once, so that one run shows them. */
 	ret = check_rows(query);
 	hmem_ret = check_hmem_sides(hints);
+	av_ret = check_av_type(query);
 	mode_ret = mrf_info_mode_check(query);
 	ret = ret ? ret : hmem_ret;
+	ret = ret ? ret : av_ret;
 	ret = ret ? ret : mode_ret;
 	return ret ? ret : check_keys(query);
 }

@@ -107,7 +107,7 @@ static void make_domain(struct fi_domain_attr *domain, const struct mrf_info_que
 		domain->control_progress = hint->control_progress;
 	if (hint->data_progress)
 		domain->data_progress = hint->data_progress;
-	if (hint->av_type)
+	if (hint->av_type && !(query->profile && query->profile->av == MRF_AV_TABLES))
 		domain->av_type = hint->av_type;
 }
 

@@ -279,7 +279,7 @@ START_TEST(page_has_the_address_vectors_of_each_profile)
 	want_list(lacks_names, ".P\n");
 	want_list(is_hinted, "it has to be the one that hints");
 	want_list(is_domains, "it is the one that hints");
-	want_list(has_tables, "it is FI_AV_TABLE\n");
+	want_list(has_tables, "it is FI_AV_TABLE, which");
 }
 END_TEST
 

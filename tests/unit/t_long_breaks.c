@@ -10,6 +10,7 @@
 #include "base/param.h"
 #include "contract/budget.h"
 #include "two_ends.h"
+#include "ep/msg/grant.h"
 #include "proto/frame.h"
 
 #define LEN (3 * MRF_GRANT_BYTES + 1) /* of four parts */
@@ -246,6 +247,59 @@ START_TEST(the_machine_of_a_waiting_offer_is_watched)
 }
 END_TEST
 
+/* --- a question and an end on the way ------------------------------------------------------------ */
+
+/* The next grants of b wait, or go. */
+static void grants_wait(bool wait)
+{
+	struct mrf_inbox *inbox = node_ep(&b)->inbox;
+
+	mrf_lock_take(&inbox->ep->lock);
+	mrf_list_each (node, &inbox->inlets) {
+		struct mrf_inlet *inlet = mrf_list_entry(node, struct mrf_inlet, node);
+
+		inlet->granting += wait ? MRF_GRANTS_SENT : -MRF_GRANTS_SENT;
+		if (!wait)
+			mrf_grant_go_locked(inlet);
+	}
+	mrf_lock_release(&inbox->ep->lock);
+}
+
+/*
+ * The first offer ends while the question about it is on the way: its sender has its answer, and asks about the
+ * next one, before the answer to this question has gone.
+ */
+START_TEST(an_end_that_crosses_its_question_is_its_answer)
+{
+	unsigned connects;
+
+	ends_open(&(struct node_opt){ .mr_mode = modes[_i] }, MSGS * LEN);
+	send_one(0, FI_DELIVERY_COMPLETE);
+	send_one(1, FI_DELIVERY_COMPLETE);
+	want_soon(offers() == 2);
+	connects = fake_connects();
+	fake_hold_frames(true);
+	fake_hang_up(node_agent(&b)->cq);
+	want_soon(fake_connects() != connects && fake_queued() == 1);
+	ck_assert_int_eq(fi_recv(b.ep, in, 0, desc_of(in_mr), FI_ADDR_UNSPEC, in), 0);
+	want_err(&b, in, FI_ETRUNC, "");
+	want_ok(&a, out);
+	want_soon(fake_queued() == 2);
+	connects = fake_connects();
+	grants_wait(true);
+	fake_hold_frames(false);
+	want_soon(!fake_queued());
+	usleep(20000);
+	grants_wait(false);
+	recv_one(1);
+	want_ok(&b, in + LEN);
+	want_ok(&a, out + LEN);
+	ck_assert(!memcmp(in + LEN, out + LEN, LEN));
+	ck_assert_uint_eq(fake_connects(), connects);
+	ends_close();
+}
+END_TEST
+
 /* --- all has come, and letting go of its buffer takes long ------------------------------------ */
 
 static atomic_bool holds, inside;
@@ -335,6 +389,7 @@ static TCase *tcase_hung_up(void)
 	tcase_add_loop_test(tc, an_offer_waits_through_the_ends_of_many_lines, 0, MODES);
 	tcase_add_loop_test(tc, a_line_whose_acknowledgements_are_lost_drops_nothing, 0, 2 * MODES);
 	tcase_add_loop_test(tc, the_machine_of_a_waiting_offer_is_watched, 0, MODES);
+	tcase_add_loop_test(tc, an_end_that_crosses_its_question_is_its_answer, 0, MODES);
 	tcase_add_test(tc, a_sender_is_told_of_an_end_that_takes_long);
 	tcase_add_test(tc, what_has_come_is_not_given_up);
 	return tc;

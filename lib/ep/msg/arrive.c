@@ -180,12 +180,16 @@ static int offer_came_locked(struct mrf_inlet *inlet, struct mrf_slot *slot, siz
 	return 0;
 }
 
-/* It asks in order, and waits for each answer. */
+/*
+ * It asks in order, and waits for each answer. What the line says of the end of an offer is one, too, even if it
+ * was sent before the question came: then the next question may come before the answer to this one has gone, which
+ * nobody waits for any more.
+ */
 static bool is_next_question(const struct mrf_inlet *inlet, const struct mrf_frame_ask *ask)
 {
 	const struct mrf_origin *origin = inlet->origin;
 
-	if (inlet->answers || ask->number < origin->asked)
+	if (ask->number < origin->asked)
 		return false;
 	return ask->flags & MRF_FRAME_LAST ? ask->number == origin->begun
 					   : ask->number < origin->begun && inlet->other.qpn;

@@ -136,7 +136,7 @@ suite_asan() {
 # of some kernels TSan does not start.
 suite_tsan() {
 	seed 3
-	unit_programs 'pthread_create|(ep|device|far)_fixture' | grep -vE '/t_(hook|slots|stub)' >"$out/programs"
+	unit_programs 'pthread_create|(ep|device|far)_fixture|"breaks\.h"' | grep -vE '/t_(hook|slots|stub)' >"$out/programs"
 	unit_tree tsan --enable-werror --enable-sanitize=thread CFLAGS='-g1 -O1' CXXFLAGS='-g1 -O1' \
 		<"$out/programs"
 	programs_run tsan setarch -R env TSAN_OPTIONS=halt_on_error=1 MRFAB_MODEL_STEPS=20000 \

@@ -13,7 +13,8 @@
 #define LEN 1000u
 #define LONG (40u << 10)
 #define OPS 12u /* in a round */
-#define ROOM (OPS * LONG)
+#define RECVS (2 * OPS)
+#define ROOM (RECVS * LONG)
 #define KEY 9
 #define ORDERS (FI_ORDER_SAW | FI_ORDER_SAR | FI_ORDER_RAS | FI_ORDER_WAS)
 #define SETTINGS 12
@@ -187,8 +188,9 @@ static void post_all(void)
 {
 	unsigned i;
 
-	for (i = 0; i < 2 * OPS; i++)
-		ck_assert_int_eq(fi_recv(b.ep, in, LONG, desc_of(in_mr), FI_ADDR_UNSPEC, in), 0);
+	for (i = 0; i < RECVS; i++)
+		ck_assert_int_eq(
+			fi_recv(b.ep, in + i * LONG, LONG, desc_of(in_mr), FI_ADDR_UNSPEC, in), 0);
 }
 
 static void forget_receives(void)

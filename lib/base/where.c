@@ -3,8 +3,11 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/gate.h"
 
 static const char *base_name(const char *path)
@@ -43,6 +46,33 @@ void mrf_where_find(const void *returns_to, struct mrf_where *where)
 	mrf_gate_enter(MRF_GATE_LOADER);
 	if (returns_to && dladdr((void *)at, &info) && info.dli_fname)
 		fill_place(where, &info, at);
+	mrf_gate_leave(MRF_GATE_LOADER);
+}
+
+/* The loader knows the program by how it was called, and has no name for it in its list. */
+static bool is_program(const struct link_map *object)
+{
+	return !*object->l_name;
+}
+
+void mrf_where_path(const void *returns_to, char path[PATH_MAX])
+{
+	struct link_map *object = NULL;
+	ssize_t n = -1;
+	Dl_info info;
+
+	*path = '\0';
+	mrf_gate_enter(MRF_GATE_LOADER);
+	if (returns_to &&
+	    dladdr1((const char *)returns_to - 1, &info, (void **)&object, RTLD_DL_LINKMAP) &&
+	    object) {
+		if (is_program(object))
+			n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+		if (n > 0)
+			path[n] = '\0';
+		else if (info.dli_fname && !realpath(info.dli_fname, path))
+			snprintf(path, PATH_MAX, "%s", info.dli_fname);
+	}
 	mrf_gate_leave(MRF_GATE_LOADER);
 }
 

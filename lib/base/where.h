@@ -3,6 +3,7 @@
 #ifndef MRF_BASE_WHERE_H
 #define MRF_BASE_WHERE_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,8 @@ struct mrf_where {
 
 /* Of the call that returns to this address. The loader is asked, so no lock is held. */
 void mrf_where_find(const void *returns_to, struct mrf_where *where);
+/* The whole name of the object's file; empty: the place is in none. As mrf_where_find. */
+void mrf_where_path(const void *returns_to, char path[PATH_MAX]);
 /*
  * "main+0x4f (program+0x1149)" for the address that a call returns to: the function, if the object
  * exports it, and the place. An address in no object is written as it is. As mrf_where_find.

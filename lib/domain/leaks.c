@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/errtext.h"
 #include "base/json.h"
@@ -63,6 +64,7 @@ void mrf_leaks_opened(struct mrf_leaks_node *node, struct mrf_obj *obj, struct m
 
 	node->obj = obj;
 	node->space = space;
+	node->since = mrf_now_tick();
 	/* A wrong value is no news at the end. */
 	read_how(&file);
 	mrf_static_take(&lock);
@@ -80,14 +82,17 @@ void mrf_leaks_closed(struct mrf_leaks_node *node)
 
 /* --- at the end ------------------------------------------------------------------------ */
 
-static void tell_fabric(const struct mrf_obj *obj, struct mrf_json *json)
+static void tell_fabric(const struct mrf_leaks_node *node, struct mrf_json *json)
 {
+	int64_t age = mrf_now_ms() - node->since;
 	char name[64];
 
-	snprintf(name, sizeof(name), "fabric %p", (void *)obj->fid);
-	mrf_log(FI_LOG_WARN, FI_LOG_FABRIC, "MRF-W2049: still open: %s", name);
+	snprintf(name, sizeof(name), "fabric %p", (void *)node->obj->fid);
+	mrf_log(FI_LOG_WARN, FI_LOG_FABRIC, "MRF-W2049: still open: %s, %ld.%ld s old", name,
+		age / 1000, age / 100 % 10);
 	mrf_json_begin(json, "object");
 	mrf_json_text(json, "name", name);
+	mrf_json_number(json, "age_ms", (uint64_t)age);
 	mrf_json_end(json);
 }
 
@@ -99,7 +104,7 @@ static unsigned tell_node(const struct mrf_leaks_node *node, struct mrf_json *js
 	if (!mrf_fork_ours(node->obj->owner))
 		return 0;
 	if (!node->space)
-		tell_fabric(node->obj, json);
+		tell_fabric(node, json);
 	else
 		n = mrf_mr_still_open_tell(node->space, json);
 	return n + mrf_obj_tell_holders(node->obj, json) + !node->space;

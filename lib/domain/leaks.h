@@ -17,6 +17,7 @@ struct mrf_leaks_node {
 	struct mrf_list node;
 	struct mrf_obj *obj;
 	struct mrf_mr_space *space; /* NULL: of a fabric */
+	int64_t since;		    /* mrf_now_tick */
 };
 
 /* obj is initialised, and so is space. */

@@ -103,9 +103,12 @@ static void write_key(const struct mrf_ledger_entry *entry, struct mrf_json *jso
 static void write_region(const struct mrf_ledger_entry *entry, const char *domain,
 			 struct mrf_json *json)
 {
+	const void *caller = (void *)(uintptr_t)entry->caller;
 	struct mrf_where where;
+	char path[PATH_MAX];
 
-	mrf_where_find((void *)(uintptr_t)entry->caller, &where);
+	mrf_where_find(caller, &where);
+	mrf_where_path(caller, path);
 	mrf_json_begin(json, "region");
 	mrf_json_text(json, "domain", domain);
 	mrf_json_hex(json, "address", entry->addr);
@@ -115,7 +118,7 @@ static void write_region(const struct mrf_ledger_entry *entry, const char *domai
 	mrf_json_number(json, "segments", entry->segments);
 	mrf_json_number(json, "bound", entry->bound);
 	mrf_json_number(json, "age_ms", (uint64_t)(mrf_now_ms() - entry->since));
-	mrf_json_text(json, "object", where.object);
+	mrf_json_text(json, "object", path);
 	if (entry->caller)
 		mrf_json_hex(json, "place", where.place);
 	else

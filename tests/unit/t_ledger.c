@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -450,7 +451,7 @@ START_TEST(process_that_leaves_something_open_ends_with_99)
 	if (!unit_forks())
 		return;
 	ck_assert_int_eq(ends("fail", open_and_forget), 99);
-	must_have(said, "MRF-W2049: still open: fabric");
+	must_have(said, "MRF-W2049: still open: fabric 0x");
 	must_have(said, "MRF-W2048: still open: domain");
 	must_have(said, "100 bytes, key 0x77");
 	must_have(said, "MRF-W2050: FI_MRFAB_LEAKS: 3 objects were not closed");
@@ -480,7 +481,8 @@ static const char *report_of(const char *path)
 START_TEST(report_of_what_is_left_open_is_json)
 {
 	const char *report;
-	char path[128], value[160], pid[160];
+	char path[128], value[160], pid[160], program[PATH_MAX + 16] = "\"object\": \"";
+	size_t n = strlen(program);
 
 	if (!unit_forks())
 		return;
@@ -489,12 +491,14 @@ START_TEST(report_of_what_is_left_open_is_json)
 	ck_assert_int_eq(ends(value, open_and_forget), 99);
 	report = report_of(path);
 	must_have(report, "[\n  {\"object\": {\"name\": \"fabric 0x");
+	ck_assert_ptr_null(strstr(report, "0\"}"));
 	must_have(report, "{\"object\": {\"name\": \"domain 0x");
 	must_have(report, "}},\n  {");
 	must_have(report, "{\"region\": {\"domain\": \"rxe0\", \"address\": \"0x");
 	must_have(report, "\"length\": 100, \"key\": \"0x77\", \"access\": [\"FI_REMOTE_READ\", "
 			  "\"FI_REMOTE_WRITE\"], \"segments\": 1, \"bound\": 0, \"age_ms\": ");
-	must_have(report, "\"object\": \"");
+	ck_assert_int_gt(readlink("/proc/self/exe", program + n, PATH_MAX - 1), 0);
+	must_have(report, program);
 	must_have(report, "t_ledger\", \"place\": \"0x");
 	must_have(report, "}}\n]\n");
 	/* A file of its own, which says that it has nothing to say. */

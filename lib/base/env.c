@@ -264,13 +264,28 @@ static bool own_number(const struct mrf_env_row *row, const char *text, long *nu
 	return true;
 }
 
+/* An empty list of names is a value: libfabric takes it for a list of none. */
+static bool is_list(enum mrf_param which)
+{
+	return which == MRF_PARAM_PROVIDER || which == MRF_PARAM_LOG_PROV ||
+	       which == MRF_PARAM_LOG_SUBSYS;
+}
+
+/* NULL: not set, or to nothing, as scripts do that pass on a variable which they do not have. */
+static const char *own_text(enum mrf_param which)
+{
+	const char *text = getenv(rows[which].name);
+
+	return text && (*text || is_list(which)) ? text : NULL;
+}
+
 static void own_load(void)
 {
 	const char *text;
 	int i;
 
 	for (i = 0; i < MRF_PARAM_COUNT; i++) {
-		text = is_live((enum mrf_param)i) ? NULL : getenv(rows[i].name);
+		text = is_live((enum mrf_param)i) ? NULL : own_text((enum mrf_param)i);
 		/*
 		 * The environment may change, so the text is copied; without memory the
 		 * default is used.
@@ -299,7 +314,7 @@ void mrf_env_reload(void)
 const char *mrf_env_str(enum mrf_param which)
 {
 	if (is_live(which))
-		return getenv(rows[which].name);
+		return own_text(which);
 	pthread_once(&now.once, own_load);
 	return now.text[which];
 }

@@ -390,9 +390,35 @@ START_TEST(param_own_number_in_range_is_used)
 }
 END_TEST
 
+/* Whoever passes a variable on that is not set passes on an empty one. */
+START_TEST(param_that_is_empty_counts_as_not_set)
+{
+	int i;
+
+	for (i = 0; i < MRF_PARAM_COUNT; i++)
+		setenv(mrf_env_row((enum mrf_param)i)->name, "", 1);
+	mrf_env_reload();
+	unit_capture(&cap);
+	ck_assert_int_eq(mrf_param_int(MRF_PARAM_RETRY), 6);
+	ck_assert_uint_eq(mrf_param_size(MRF_PARAM_CACHE_COUNT), 1024);
+	ck_assert(mrf_param_bool(MRF_PARAM_CUDA_MONITOR));
+	ck_assert_str_eq(unit_captured(&cap), "");
+	for (i = 0; i < MRF_PARAM_COUNT; i++) {
+		const char *text = mrf_env_str((enum mrf_param)i);
+
+		if (i == MRF_PARAM_PROVIDER || i == MRF_PARAM_LOG_PROV || i == MRF_PARAM_LOG_SUBSYS)
+			ck_assert_str_eq(text, "");
+		else
+			ck_assert_msg(!text, "%s", mrf_env_row((enum mrf_param)i)->name);
+		unsetenv(mrf_env_row((enum mrf_param)i)->name);
+	}
+	mrf_env_reload();
+}
+END_TEST
+
 START_TEST(param_own_number_that_is_wrong_is_said_once_and_not_used)
 {
-	static const char *const bad[] = { "0", "7", "-1", "many", "", "3x" };
+	static const char *const bad[] = { "0", "7", "-1", "many", " ", "3x" };
 	size_t i;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(bad); i++) {
@@ -483,7 +509,7 @@ END_TEST
 
 START_TEST(param_size_or_bool_that_is_wrong_is_said_once_and_not_used)
 {
-	static const char *const bad[] = { "-2", "many", "", "3x", "1k" };
+	static const char *const bad[] = { "-2", "many", " ", "3x", "1k" };
 	size_t i;
 
 	for (i = 0; i < MRF_ARRAY_SIZE(bad); i++) {
@@ -582,6 +608,7 @@ static TCase *tcase_ours(void)
 	tcase_add_test(tcase, param_own_text_is_read_once);
 	tcase_add_test(tcase, param_required_modes_are_read_each_time);
 	tcase_add_test(tcase, param_own_number_in_range_is_used);
+	tcase_add_test(tcase, param_that_is_empty_counts_as_not_set);
 	tcase_add_test(tcase, param_own_number_that_is_wrong_is_said_once_and_not_used);
 	tcase_add_test(tcase, param_cache_has_no_limit_of_bytes_and_one_of_1024_regions);
 	tcase_add_test(tcase, param_cache_limits_are_sizes);

@@ -310,7 +310,13 @@ START_TEST(unknown_profiles_and_two_contracts_are_refused)
 	ck_assert_int_eq(setenv(MODES, "RAW", 1), 0);
 	ck_assert_int_eq(get(ALL), -FI_ENODATA);
 	ck_assert_ptr_nonnull(strstr(text, "MRF-E1036"));
+	/* Set to nothing, neither is. */
+	ck_assert_int_eq(setenv(MODES, "", 1), 0);
+	ck_assert_int_eq(get(ALL), 0);
+	ck_assert_int_eq(setenv(VAR, "", 1), 0);
+	ck_assert_int_eq(get(ALL), 0);
 	unsetenv(MODES);
+	ck_assert_int_eq(setenv(VAR, "verbs", 1), 0);
 	ck_assert_int_eq(get(ALL), 0);
 	/* It was known when fi_getinfo was called. */
 	ck_assert_int_eq(fi_fabric(info->fabric_attr, &fabric, NULL), 0);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+#include "base/env.h"
 #include "contract/mr_offer.h"
 #include "contract/profile.h"
 #include "run_list.h"
@@ -114,15 +115,15 @@ static const char *one_of(const char *option, const char *value, const char *con
 	exit(FAILED);
 }
 
-/* As fi_getinfo would find it, but before the program has run for an hour. */
-static const char *checked_mode(const char *value)
+/* As fi_getinfo would find it, but before the program has run for an hour. from: the option or variable. */
+static const char *checked_mode(const char *from, const char *value)
 {
 	struct mrf_mr_offer offer;
 	char why[160];
 
 	if (mrf_mr_offer_parse(value, &offer, why, sizeof(why)))
 		return value;
-	complain("--mode=%s: %s", value, why);
+	complain("%s=%s: %s", from, value, why);
 	exit(FAILED);
 }
 
@@ -140,18 +141,29 @@ static const char *with_whole_path(const char *value)
 	return whole;
 }
 
-static const char *checked_profile(const char *value)
+static const char *checked_profile(const char *from, const char *value)
 {
 	char why[192];
 
-	if (!strcmp(value, "list")) {
-		run_list_profiles();
-		exit(EXIT_SUCCESS);
-	}
 	if (mrf_profile_find(value, why, sizeof(why)))
 		return with_whole_path(value);
-	complain("--profile=%s: %s", value, why);
+	complain("%s=%s: %s", from, value, why);
 	exit(FAILED);
+}
+
+static const char *profile_or_list(const char *value)
+{
+	if (strcmp(value, "list") != 0)
+		return checked_profile("--profile", value);
+	run_list_profiles();
+	exit(EXIT_SUCCESS);
+}
+
+static const char *checked_strict(const char *from, const char *value)
+{
+	static const char *const switches[] = { "off", "on", "warn", "abort", NULL };
+
+	return one_of(from, value, switches, "off, on, warn or abort");
 }
 
 static void parse_kinds(struct run_watch *watch, const char *kinds)
@@ -170,19 +182,18 @@ static void parse_kinds(struct run_watch *watch, const char *kinds)
 
 static void parse_option(struct options *opt, int c, const char *arg)
 {
-	static const char *const switches[] = { "off", "on", "warn", "abort", NULL };
 	static const char *const runtimes[] = { "cuda", "rocr", "ze", NULL };
 	static const char *const levels[] = { "none", "warn", "trace", "info", "debug", NULL };
 
 	switch (c) {
 	case OPT_MODE:
-		opt->mode = checked_mode(arg);
+		opt->mode = checked_mode("--mode", arg);
 		return;
 	case OPT_PROFILE:
-		opt->profile = checked_profile(arg);
+		opt->profile = profile_or_list(arg);
 		return;
 	case OPT_STRICT:
-		opt->strict = one_of("--strict", arg, switches, "off, on, warn or abort");
+		opt->strict = checked_strict("--strict", arg);
 		return;
 	case OPT_RUNTIME:
 		opt->runtime = one_of("--runtime", arg, runtimes, "cuda, rocr or ze");
@@ -202,17 +213,36 @@ static void parse_option(struct options *opt, int c, const char *arg)
 	}
 }
 
-/* As fi_getinfo would refuse both, of which one may be in the environment. */
+/* A variable that is empty counts as not set, as in the library. */
+static const char *inherited(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+/* What no option says may be in the environment. */
+static void inherit(struct options *opt)
+{
+	const char *mode = inherited("FI_MRFAB_MR_MODE"), *profile = inherited("FI_MRFAB_PROFILE");
+	const char *strict = inherited("FI_MRFAB_STRICT");
+
+	if (!opt->mode && mode)
+		opt->mode = checked_mode("FI_MRFAB_MR_MODE", mode);
+	if (!opt->profile && profile)
+		opt->profile = checked_profile("FI_MRFAB_PROFILE", profile);
+	if (!opt->strict && strict)
+		opt->strict = checked_strict("FI_MRFAB_STRICT", strict);
+}
+
+/* As fi_getinfo would refuse both. */
 static void check_contract(const struct options *opt)
 {
-	const char *mode = opt->mode ? opt->mode : getenv("FI_MRFAB_MR_MODE");
-	const char *profile = opt->profile ? opt->profile : getenv("FI_MRFAB_PROFILE");
-
-	if (!mode || !profile)
+	if (!opt->mode || !opt->profile)
 		return;
 	complain("FI_MRFAB_MR_MODE=%s (--mode) and FI_MRFAB_PROFILE=%s (--profile) exclude each "
 		 "other: a profile has its own modes",
-		 mode, profile);
+		 opt->mode, opt->profile);
 	exit(FAILED);
 }
 
@@ -240,6 +270,7 @@ static int parse_all(struct options *opt, int argc, char **argv)
 		fail("no program is named; see --help");
 	if (is_watched(opt) && opt->log && !strcmp(opt->log, "none"))
 		fail("--log=none leaves --fail-on and --log-file nothing to look at");
+	inherit(opt);
 	check_contract(opt);
 	return optind;
 }
@@ -254,6 +285,15 @@ static void set(const char *name, const char *value)
 	fprintf(stderr, " %s=%s", name, value);
 }
 
+/* And so does what the program gets in any case. */
+static void show(const char *name)
+{
+	const char *value = inherited(name);
+
+	if (value)
+		fprintf(stderr, " %s=%s", name, value);
+}
+
 static void set_unless_set(const char *name, const char *value)
 {
 	if (!getenv(name))
@@ -263,18 +303,16 @@ static void set_unless_set(const char *name, const char *value)
 /* By which name libfabric looks for the module. */
 static const char *provider_name(void)
 {
-	const char *name = getenv("FI_MRFAB_PROVIDER_NAME");
+	const char *name = inherited("FI_MRFAB_PROVIDER_NAME");
 
-	if (!name || !*name)
+	if (!name)
 		return "mrfab";
 	/* libfabric itself would answer, and the program would run, but not over the module. */
-	if (strchr(name, ';')) {
-		complain("FI_MRFAB_PROVIDER_NAME=%s: the module cannot have a name with a "
-			 "semicolon, under which libfabric stacks providers of its own",
-			 name);
-		exit(FAILED);
-	}
-	return name;
+	if (!mrf_env_bad_name(name))
+		return name;
+	complain("FI_MRFAB_PROVIDER_NAME=%s: the module cannot have a name with %s", name,
+		 mrf_env_bad_name(name));
+	exit(FAILED);
 }
 
 static const char *wanted_level(const struct options *opt)
@@ -343,6 +381,8 @@ static void set_all(const struct options *opt, const char *program, const char *
 		set("FI_MRFAB_PROFILE", opt->profile);
 	if (opt->strict)
 		set("FI_MRFAB_STRICT", opt->strict);
+	show("FI_MRFAB_FAULT");
+	show("FI_MRFAB_LEAKS");
 	if (opt->runtime)
 		set_runtime(opt->runtime);
 	set_log(opt, provider);

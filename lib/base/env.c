@@ -353,3 +353,12 @@ bool mrf_env_listed(const char *list, const char *name)
 	}
 	return found != negated;
 }
+
+const char *mrf_env_bad_name(const char *name)
+{
+	if (strchr(name, ';'))
+		return "a semicolon, under which libfabric stacks providers of its own";
+	if (strchr(name, ','))
+		return "a comma, which stands between names";
+	return strpbrk(name, " \t\r\n") ? "a blank" : NULL;
+}

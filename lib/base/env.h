@@ -89,5 +89,7 @@ void mrf_env_reload(void);
  * in libfabric.
  */
 bool mrf_env_listed(const char *list, const char *name);
+/* Why no provider can have this name, to stand behind "a name with". NULL: one can. Pure. */
+const char *mrf_env_bad_name(const char *name);
 
 #endif

@@ -274,14 +274,16 @@ static void cleanup(void)
 }
 
 /*
- * Programs that know only one name find us by it, in the place of libfabric's own provider. A name like
- * verbs;ofi_rxm is no provider's: libfabric stacks those of both names, and would not ask us.
+ * Programs that know only one name find us by it, in the place of libfabric's own provider. By a name like
+ * verbs;ofi_rxm it would not ask us. NULL: the name is taken, or there is none.
  */
 static const char *take_name(void)
 {
 	const char *name = getenv("FI_MRFAB_PROVIDER_NAME");
 
-	if (!name || !*name || strchr(name, ';'))
+	if (!name || !*name)
+		return NULL;
+	if (mrf_env_bad_name(name))
 		return name;
 	provider.name = name;
 	provider.version = FI_VERSION(999, 0);
@@ -291,11 +293,10 @@ static const char *take_name(void)
 /* Once there is a log. */
 static void tell_refused(const char *name)
 {
-	if (name && *name)
+	if (name)
 		mrf_warn(FI_LOG_FABRIC, 1061,
-			 "FI_MRFAB_PROVIDER_NAME=%.64s: the module cannot have a name with a "
-			 "semicolon, under which libfabric stacks providers of its own",
-			 name);
+			 "FI_MRFAB_PROVIDER_NAME=%.64s: the module cannot have a name with %s",
+			 name, mrf_env_bad_name(name));
 }
 
 MRF_EXPORT struct fi_provider *fi_prov_ini(void);

@@ -84,6 +84,27 @@ gives "FI_MRFAB_PROFILE=file:$tmp/nic" --profile="file:$tmp/nic"
 refused 'FI_MRFAB_MR_MODE=LOCAL (--mode) and FI_MRFAB_PROFILE=tcp (--profile) exclude' --mode=LOCAL --profile=tcp env
 FI_MRFAB_MR_MODE=RAW refused 'FI_MRFAB_MR_MODE=RAW (--mode) and FI_MRFAB_PROFILE=tcp' --profile=tcp env
 FI_MRFAB_PROFILE=tcp refused 'FI_MRFAB_MR_MODE=RAW (--mode) and FI_MRFAB_PROFILE=tcp' --mode=RAW env
+# The environment is checked as options are, unless an option replaces it, and shown.
+FI_MRFAB_PROFILE=foo refused 'FI_MRFAB_PROFILE=foo: there is no such profile' true
+FI_MRFAB_PROFILE=list refused 'FI_MRFAB_PROFILE=list: there is no such profile' true
+FI_MRFAB_STRICT=foo refused 'FI_MRFAB_STRICT=foo: the value must be off, on, warn or abort' true
+FI_MRFAB_MR_MODE=foo refused 'FI_MRFAB_MR_MODE=foo: "foo" is not the name of a registration mode' true
+FI_MRFAB_STRICT=foo gives FI_MRFAB_STRICT=on --strict=on
+FI_MRFAB_PROFILE=foo gives FI_MRFAB_PROFILE=tcp --profile=tcp
+FI_MRFAB_PROFILE=tcp gives FI_MRFAB_PROFILE=tcp
+FI_MRFAB_STRICT=warn gives FI_MRFAB_STRICT=warn
+FI_MRFAB_MR_MODE=RAW gives FI_MRFAB_MR_MODE=RAW
+FI_MRFAB_LEAKS=fail:x gives FI_MRFAB_LEAKS=fail:x
+FI_MRFAB_FAULT=reg:1=EIO gives FI_MRFAB_FAULT=reg:1=EIO
+(cd "$tmp" && FI_MRFAB_PROFILE=file:nic gives "FI_MRFAB_PROFILE=file:$tmp/nic"
+	exit $status) || status=1
+# Set to nothing is not set.
+for empty in PROFILE STRICT MR_MODE LEAKS FAULT; do
+	(export "FI_MRFAB_$empty=" && wanted 0 1 true
+		! grep -q "FI_MRFAB_$empty" "$tmp/err" || fault "an empty FI_MRFAB_$empty is shown"
+		exit $status) || status=1
+done
+FI_MRFAB_MR_MODE='' gives FI_MRFAB_PROFILE=tcp --profile=tcp
 wanted 0 0 --version
 grep -q '^mrfab_run (libmrfab) [0-9]' "$tmp/out" || fault "--version prints no version"
 
@@ -190,6 +211,10 @@ gives FI_LOG_PROV=verbs --log warn
 gives FI_LOG_LEVEL=debug --explain
 FI_MRFAB_PROVIDER_NAME='verbs;ofi_rxm'
 refused 'FI_MRFAB_PROVIDER_NAME=verbs;ofi_rxm: the module cannot have a name with a semicolon' true
+FI_MRFAB_PROVIDER_NAME=verbs,tcp
+refused 'FI_MRFAB_PROVIDER_NAME=verbs,tcp: the module cannot have a name with a comma' true
+FI_MRFAB_PROVIDER_NAME='my verbs'
+refused 'FI_MRFAB_PROVIDER_NAME=my verbs: the module cannot have a name with a blank' true
 FI_MRFAB_PROVIDER_NAME=
 gives FI_PROVIDER=mrfab
 unset FI_MRFAB_PROVIDER_NAME FI_PROVIDER FI_PROVIDER_PATH FI_LOG_LEVEL

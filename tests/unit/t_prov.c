@@ -231,11 +231,15 @@ END_TEST
 
 START_TEST(the_name_of_a_stack_of_providers_is_not_taken)
 {
-	setenv("FI_MRFAB_PROVIDER_NAME", "verbs;ofi_rxm", 1);
+	static const char *const names[] = { "verbs;ofi_rxm", "verbs,tcp", "my verbs" };
+	char line[80];
+
+	snprintf(line, sizeof(line), "MRF-W1061: FI_MRFAB_PROVIDER_NAME=%s", names[_i]);
+	setenv("FI_MRFAB_PROVIDER_NAME", names[_i], 1);
 	prov = fi_prov_ini();
 	ck_assert_str_eq(prov->name, "mrfab");
 	ck_assert_uint_eq(core_lines, 1);
-	ck_assert_ptr_nonnull(strstr(core_line, "MRF-W1061: FI_MRFAB_PROVIDER_NAME=verbs;ofi_rxm"));
+	ck_assert_ptr_nonnull(strstr(core_line, line));
 }
 END_TEST
 
@@ -334,7 +338,7 @@ static TCase *tcase_prov(void)
 	tcase_add_test(tc, its_variables_are_in_the_core_s_list);
 	tcase_add_test(tc, it_is_not_strict_unless_that_is_asked_for);
 	tcase_add_test(tc, another_name_has_a_higher_version_and_no_other_contents);
-	tcase_add_test(tc, the_name_of_a_stack_of_providers_is_not_taken);
+	tcase_add_loop_test(tc, the_name_of_a_stack_of_providers_is_not_taken, 0, 3);
 	tcase_add_test(tc, another_name_has_the_protocol_that_is_asked_of_it);
 	tcase_add_loop_test(tc, another_name_has_the_protocol_of_the_profile, 0,
 			    MRF_ARRAY_SIZE(protocols));

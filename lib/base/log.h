@@ -16,6 +16,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 #include <rdma/providers/fi_log.h>
 #include "base/compiler.h"
 
@@ -63,6 +64,8 @@ void mrf_refuse_catch(struct mrf_refusal *refusal);
 
 /* What a counted noun ends in: "%zu byte%s", n, MRF_S(n). */
 #define MRF_S(n) ((n) == 1 ? "" : "s")
+/* Behind a text of which a line has only so many bytes: "%.64s%s", text, MRF_CUT(text, 64). */
+#define MRF_CUT(text, most) (strlen(text) > (most) ? "..." : "")
 
 /* A tolerated misuse, or something the user should know: "MRF-Wnnnn: text". */
 void mrf_warn(enum fi_log_subsys subsys, unsigned code, const char *fmt, ...) MRF_PRINTF(3, 4);

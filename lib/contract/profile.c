@@ -172,11 +172,44 @@ static const struct mrf_profile *find_custom_profile(const char *name, char *why
 	return NULL;
 }
 
-/* By the name of the provider, too, as libfabric has it: "cxi" or "verbs;ofi_rxm". */
+/* Does a part of the name begin so, or the whole? Behind a comma it is no longer the name. */
+static bool has_part(const char *full, const char *name, size_t bare)
+{
+	const char *at;
+
+	for (at = full; *at && *at != ','; at++) {
+		if ((at == full || strchr("-_;", at[-1])) && !strncasecmp(name, at, bare))
+			return true;
+	}
+	return false;
+}
+
+/* By the name of the provider, too, as libfabric has it: "cxi", "ofi_rxm" or "verbs;ofi_rxm". */
 static bool is_similar(const struct mrf_profile *profile, const char *name, size_t bare)
 {
 	return bare > 1 &&
-	       (!strncasecmp(name, profile->name, bare) || !strncasecmp(name, profile->what, bare));
+	       (has_part(profile->name, name, bare) || has_part(profile->what, name, bare));
+}
+
+/* "tcp+av-map" and "custom" name something, but not all of it. */
+static bool say_ending(const char *name, char *why, size_t len)
+{
+	size_t i, bare = strcspn(name, "+");
+
+	if (mrf_names_is(name, bare, "custom") || mrf_names_is(name, bare, "file")) {
+		snprintf(
+			why, len,
+			"words must follow behind a colon, as in custom:key_size=4, or the name of "
+			"a file, as in file:/tmp/nic");
+		return true;
+	}
+	for (i = 0; name[bare] && i < MRF_ARRAY_SIZE(profiles); i++) {
+		if (!mrf_names_is(name, bare, profiles[i].name))
+			continue;
+		snprintf(why, len, "only " LENIENT " can follow the name of a profile");
+		return true;
+	}
+	return false;
 }
 
 static void say_similar(const char *name, size_t bare, char *why, size_t len)
@@ -219,7 +252,8 @@ const struct mrf_profile *mrf_profile_find(const char *name, char *why, size_t l
 		if (mrf_names_is(name, bare, profiles[i].name))
 			return check_lenient(&profiles[i], name, why, len);
 	}
-	say_similar(name, bare, why, len);
+	if (!say_ending(name, why, len))
+		say_similar(name, bare, why, len);
 	return NULL;
 }
 

@@ -179,7 +179,8 @@ static int take_profile(struct mrf_domain *domain)
 		return 0;
 	}
 	return mrf_refuse(FI_EINVAL, FI_LOG_DOMAIN, 2164,
-			  "fi_domain: FI_MRFAB_PROFILE=\"%.64s\": %s", name, why);
+			  "fi_domain: FI_MRFAB_PROFILE=\"%.64s%s\": %s", name, MRF_CUT(name, 64),
+			  why);
 }
 
 static int open_space(struct mrf_domain *domain, const struct fi_info *info)

@@ -57,7 +57,7 @@ struct row {
 static const struct row rows[] = {
 	INFO(caps, BITS, &mrf_names_caps),
 	EP(type, EQUAL, &mrf_names_ep_type, 0),
-	EP(protocol, EQUAL, NULL, 0),
+	EP(protocol, EQUAL, &mrf_names_protocol, 0),
 	EP(protocol_version, AT_MOST, NULL, 0),
 	EP(max_msg_size, AT_MOST, NULL, 0),
 	EP(max_order_raw_size, AT_MOST, NULL, 0),
@@ -161,8 +161,20 @@ static int refuse_bits(const struct row *row, const struct mrf_info_query *query
 		row_text(row, offer_of(row, query), offered, sizeof(offered)));
 }
 
+/* Programs that know one provider demand its protocol. */
+static int refuse_protocol(const struct row *row, uint64_t asked, uint64_t own)
+{
+	return mrf_info_decline(1022, row->field,
+				"hints->%s=%#lx (%s): only libmrfab's own is offered, which is "
+				"%#lx; leave the field 0, or run the program with mrfab_run and "
+				"FI_MRFAB_PROVIDER_NAME",
+				row->field, asked, mrf_names_enum(row->names, asked), own);
+}
+
 static int refuse_value(const struct row *row, const struct mrf_info_query *query, uint64_t asked)
 {
+	if (row->names == &mrf_names_protocol)
+		return refuse_protocol(row, asked, offer_of(row, query));
 	if (row->names)
 		return mrf_info_decline(1022, row->field, "hints->%s=%lu (%s): only %s is offered",
 					row->field, asked, mrf_names_enum(row->names, asked),

@@ -100,13 +100,13 @@ static int set_profile(struct mrf_info_query *query, const char *name)
 	if (mode)
 		return mrf_refuse(
 			FI_ENODATA, FI_LOG_FABRIC, 1036,
-			"FI_MRFAB_PROFILE=%.64s and FI_MRFAB_MR_MODE=%.64s are both set: a "
+			"FI_MRFAB_PROFILE=%.64s%s and FI_MRFAB_MR_MODE=%.64s%s are both set: a "
 			"profile has its own modes, so unset one of the two",
-			name, mode);
+			name, MRF_CUT(name, 64), mode, MRF_CUT(mode, 64));
 	query->profile = mrf_profile_find(name, why, sizeof(why));
 	if (!query->profile)
-		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1035, "FI_MRFAB_PROFILE=\"%.64s\": %s",
-				  name, why);
+		return mrf_refuse(FI_ENODATA, FI_LOG_FABRIC, 1035,
+				  "FI_MRFAB_PROFILE=\"%.64s%s\": %s", name, MRF_CUT(name, 64), why);
 	if (query->profile->form)
 		query->form = query->profile->form;
 	query->variable = "FI_MRFAB_PROFILE";
@@ -141,9 +141,9 @@ static int set_modes(struct mrf_info_query *query)
 	    !mrf_mr_offer_parse(query->required, &query->offer, why, sizeof(why)))
 		return mrf_refuse(
 			FI_ENODATA, FI_LOG_FABRIC, 1031,
-			"FI_MRFAB_MR_MODE=\"%.128s\": %s; the value must be names such as "
+			"FI_MRFAB_MR_MODE=\"%.128s%s\": %s; the value must be names such as "
 			"LOCAL+PROV_KEY, or a number",
-			query->required, why);
+			query->required, MRF_CUT(query->required, 128), why);
 	return 0;
 }
 

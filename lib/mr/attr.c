@@ -150,13 +150,17 @@ static int refuse_flags(struct mrf_mr_space *space, uint64_t flags)
 			  flags);
 }
 
-static int refuse_iov(const struct fi_mr_attr *attr)
+static int refuse_iov(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
 {
+	unsigned limit = space->profile ? space->profile->iov_limit : MRF_MR_IOV_LIMIT;
+
 	if (!attr->mr_iov)
 		return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3001, "mr_iov must not be NULL");
+	if (space->profile && attr->iov_count > limit)
+		return mrf_mr_profiled_iov(space, attr);
 	return mrf_refuse(FI_EINVAL, FI_LOG_MR, 3002,
-			  "iov_count=%zu, but must be from 1 to %d (mr_iov_limit)", attr->iov_count,
-			  MRF_MR_IOV_LIMIT);
+			  "iov_count=%zu, but must be %s%u (mr_iov_limit)", attr->iov_count,
+			  limit > 1 ? "from 1 to " : "", limit);
 }
 
 static int refuse_access(uint64_t access)
@@ -280,7 +284,7 @@ int mrf_mr_attr_check(struct mrf_mr_space *space, const struct fi_mr_attr *attr,
 				  "offset=%#lx: this field is reserved and must be 0",
 				  attr->offset);
 	if (mrf_unlikely(!attr->mr_iov || !attr->iov_count || attr->iov_count > MRF_MR_IOV_LIMIT))
-		return refuse_iov(attr);
+		return refuse_iov(space, attr);
 	if (mrf_unlikely(unknown_access(attr->access)) &&
 	    !mrf_mr_profiled_lax(space, MRF_LAX_ACCESS, "access", attr->access))
 		return refuse_access(attr->access);

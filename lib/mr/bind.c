@@ -304,6 +304,19 @@ static int bind_to_no_effect(struct mrf_mr *mr, const struct fid *ep)
 	return ours ? 0 : refuse_ep_binding(mr, ep, -FI_EDOMAIN);
 }
 
+static int refuse_unbound(const struct mrf_mr *mr, const struct fid *ep, uint64_t flags)
+{
+	const struct mrf_profile *profile = mr->space->profile;
+	char how[128] = "not in force (FI_MRFAB_MR_MODE=ENDPOINT requires it)";
+
+	if (profile)
+		snprintf(how, sizeof(how), "no mode of FI_MRFAB_PROFILE=%.80s", profile->name);
+	return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3042,
+			  "fi_mr_bind(region %p, endpoint %p, flags %#lx): regions belong to the "
+			  "domain, because FI_MR_ENDPOINT is %s",
+			  (const void *)mr, (const void *)ep, flags, how);
+}
+
 static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags)
 {
 	enum mrf_mr_state state;
@@ -312,11 +325,7 @@ static int bind_endpoint(struct mrf_mr *mr, const struct fid *ep, uint64_t flags
 	if (mrf_mr_profiled_habit(mr->space, MRF_HABIT_LOOSE_BIND))
 		return bind_to_no_effect(mr, ep);
 	if (!(mr->space->mode & FI_MR_ENDPOINT))
-		return mrf_refuse(FI_ENOSYS, FI_LOG_MR, 3042,
-				  "fi_mr_bind(region %p, endpoint %p, flags %#lx): regions belong "
-				  "to the domain, because FI_MR_ENDPOINT is not in force "
-				  "(FI_MRFAB_MR_MODE=ENDPOINT requires it)",
-				  (void *)mr, (const void *)ep, flags);
+		return refuse_unbound(mr, ep, flags);
 	if (flags && !mrf_mr_profiled_lax(mr->space, MRF_LAX_BIND, "flags", flags))
 		return mrf_refuse(mrf_mr_profiled_error(mr->space, MRF_PROFILE_BIND, FI_EBADFLAGS),
 				  FI_LOG_MR, 3052,

@@ -17,9 +17,11 @@ int mrf_mr_profiled_call(const struct mrf_mr_space *space, enum mrf_profile_call
 			  mrf_profile_call_name(call), profile->name, profile->what);
 }
 
-static int check_segments(const struct mrf_profile *profile, const struct fi_mr_attr *attr)
+int mrf_mr_profiled_iov(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)
 {
-	if (attr->iov_count <= profile->iov_limit)
+	const struct mrf_profile *profile = space->profile;
+
+	if (!profile || attr->iov_count <= profile->iov_limit)
 		return 0;
 	return mrf_refuse(profile->iov_error, FI_LOG_MR, 3027,
 			  "iov_count=%zu: mr_iov_limit is %u with FI_MRFAB_PROFILE=%s (%s)",
@@ -41,9 +43,10 @@ bool mrf_mr_profiled_lax(struct mrf_mr_space *space, enum mrf_profile_lax what, 
 	if (mrf_mr_space_first(space, MRF_WARNED_LAX))
 		mrf_warn(
 			FI_LOG_MR, 3011,
-			"%s=%#lx: accepted, because FI_MRFAB_PROFILE=%s+lenient leaves it unchecked; it "
-			"has no effect (said once per domain)",
-			name, value, space->profile->name);
+			"%s=%#lx: accepted, because FI_MRFAB_PROFILE=%s+lenient leaves it unchecked; %s "
+			"(said once per domain)",
+			name, value, space->profile->name,
+			what == MRF_LAX_LEN ? "the region has no bytes" : "it has no effect");
 	return true;
 }
 
@@ -65,7 +68,7 @@ int mrf_mr_profiled_attr(const struct mrf_mr_space *space, const struct fi_mr_at
 
 	if (mrf_likely(!profile))
 		return 0;
-	ret = check_segments(profile, attr);
+	ret = mrf_mr_profiled_iov(space, attr);
 	if (!ret)
 		ret = check_right(profile, attr);
 	if (ret || space->mode & FI_MR_PROV_KEY || !(attr->access & MRF_MR_REMOTE) ||

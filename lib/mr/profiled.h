@@ -10,6 +10,8 @@
 
 /* Is there such a call? 0, or the error that the provider returns, logged. */
 int mrf_mr_profiled_call(const struct mrf_mr_space *space, enum mrf_profile_call call);
+/* Does it take so many segments? 0, or the provider's error; logged. */
+int mrf_mr_profiled_iov(const struct mrf_mr_space *space, const struct fi_mr_attr *attr);
 /*
  * Does it take so many segments, and this key? Only regions that peers may reach have one.
  * -FI_EKEYREJECTED, or the provider's error; logged.

@@ -603,6 +603,12 @@ START_TEST(getinfo_says_all_that_is_wrong_at_once)
 	ck_assert_uint_eq(unit_lines(text), 3);
 	ck_has("MRF-E1021", "FI_MULTICAST");
 	ck_has("MRF-E1022", "FI_EP_DGRAM");
+	hints->ep_attr->protocol = FI_PROTO_RXM;
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
+	ck_has("MRF-E1022: hints->ep_attr->protocol=0xb (FI_PROTO_RXM): only libmrfab's own is offered",
+	       "FI_MRFAB_PROVIDER_NAME");
+	hints->ep_attr->protocol = 0;
+	ck_assert_int_eq(get_hints(), -FI_ENODATA);
 	ck_has("MRF-E1030", "FI_MR_SCALABLE must be set alone");
 }
 END_TEST

@@ -173,8 +173,30 @@ START_TEST(unknown_name_brings_those_that_are_like_it)
 	ck_assert_str_eq(why, "there is no such profile; similar ones: verbs-rxm");
 	ck_assert_ptr_null(find("cxi-server"));
 	ck_assert_str_eq(why, "there is no such profile; mrfab_run --profile=list names them");
+	ck_assert_ptr_null(find("ofi_rxm"));
+	ck_assert_str_eq(why, "there is no such profile; similar ones: verbs-rxm, tcp-rxm");
+	ck_assert_ptr_null(find("client"));
+	ck_assert_str_eq(why, "there is no such profile; similar ones: cxi-client");
 	ck_assert_ptr_null(find(""));
 	ck_assert_str_eq(why, "there is no such profile; mrfab_run --profile=list names them");
+}
+END_TEST
+
+START_TEST(profile_that_is_named_in_part_is_not_called_unknown)
+{
+	static const char *const endings[] = { "verbs+foo", "verbs+", "tcp+av-map",
+					       "TCP+x+lenient" };
+	static const char *const bare[] = { "custom", "Custom+lenient", "file", "file+lenient" };
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(endings); i++) {
+		ck_assert_ptr_null(find(endings[i]));
+		ck_assert_str_eq(why, "only +lenient can follow the name of a profile");
+	}
+	for (i = 0; i < MRF_ARRAY_SIZE(bare); i++) {
+		ck_assert_ptr_null(find(bare[i]));
+		ck_assert_ptr_nonnull(strstr(why, "words must follow behind a colon"));
+	}
 }
 END_TEST
 
@@ -235,6 +257,11 @@ START_TEST(custom_profile_is_in_force)
 	ck_assert_ptr_nonnull(strstr(text, "the greatest key is 0xffff with " VAR "=custom"));
 	ck_assert_ptr_nonnull(strstr(text, "mr_iov_limit is 2 with " VAR "=custom"));
 	ck_assert_int_eq(reg(2, FI_REMOTE_READ, 0xffff, &mr), 0);
+	/* What is said does not name a variable that cannot be set beside this one. */
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_mr_bind(mr, &(struct fid){ .fclass = FI_CLASS_EP }, 0), -FI_ENOSYS);
+	ck_assert_ptr_nonnull(
+		strstr(unit_captured(&cap), "FI_MR_ENDPOINT is no mode of " VAR "=custom"));
 	unit_capture(&cap);
 	ck_assert_int_eq(fi_mr_refresh(mr, &(struct iovec){ memory, 4096 }, 1, 0), -FI_ENOSYS);
 	ck_assert_ptr_nonnull(strstr(unit_captured(&cap), "MRF-E3017"));
@@ -306,6 +333,14 @@ START_TEST(unknown_profiles_and_two_contracts_are_refused)
 	ck_assert_int_eq(get(ALL), -FI_ENODATA);
 	ck_assert_ptr_nonnull(strstr(text, "MRF-E1035"));
 	ck_assert_ptr_nonnull(strstr(text, "\"cxy\""));
+	/* What is too long to be repeated is not shown as if it were the whole. */
+	ck_assert_int_eq(
+		setenv(VAR,
+		       "custom:mr_mode=ALLOCATED+VIRT_ADDR+PROV_KEY,key_size=8,iov_limit=1,mr_cnt=0",
+		       1),
+		0);
+	ck_assert_int_eq(get(ALL), -FI_ENODATA);
+	ck_assert_ptr_nonnull(strstr(text, "...\": \"mr_cnt=0\": it must"));
 	ck_assert_int_eq(setenv(VAR, "verbs", 1), 0);
 	ck_assert_int_eq(setenv(MODES, "RAW", 1), 0);
 	ck_assert_int_eq(get(ALL), -FI_ENODATA);
@@ -532,6 +567,7 @@ static TCase *tcase_profile(void)
 	tcase_add_test(tc, profiles_have_names_that_find_them);
 	tcase_add_test(tc, lenient_is_refused_where_nothing_is_left_unchecked);
 	tcase_add_test(tc, unknown_name_brings_those_that_are_like_it);
+	tcase_add_test(tc, profile_that_is_named_in_part_is_not_called_unknown);
 	tcase_add_test(tc, profiles_are_described_without_each_other);
 	tcase_add_test(tc, custom_profile_is_in_force);
 	tcase_add_loop_test(tc, profile_is_what_getinfo_says, 0, PROFILES);

@@ -123,6 +123,29 @@ START_TEST(unknown_flags_have_the_error_of_the_provider)
 }
 END_TEST
 
+/* Nothing is said of a limit that is not this profile's. */
+START_TEST(counts_of_segments_are_the_profiles)
+{
+	struct iovec iov[MRF_LIMIT_MR_IOV + 1];
+	struct fi_mr_attr attr = { .mr_iov = iov, .access = FI_SEND };
+	struct fid_mr *mr;
+	char range[40];
+	size_t i;
+
+	open_with(mrf_profile_at((size_t)_i)->name);
+	if (profile->error[MRF_PROFILE_REGV])
+		return;
+	for (i = 0; i < MRF_ARRAY_SIZE(iov); i++)
+		iov[i] = (struct iovec){ memory, 1 };
+	snprintf(range, sizeof(range), "must be %s%u (mr_iov_limit)",
+		 profile->iov_limit > 1 ? "from 1 to " : "", profile->iov_limit);
+	REFUSED(fi_mr_regattr(n.domain, &attr, 0, &mr), FI_EINVAL, "MRF-E3002", range);
+	snprintf(range, sizeof(range), "mr_iov_limit is %u with", profile->iov_limit);
+	attr.iov_count = MRF_ARRAY_SIZE(iov);
+	REFUSED(fi_mr_regattr(n.domain, &attr, 0, &mr), profile->iov_error, "MRF-E3027", range);
+}
+END_TEST
+
 /* FI_RMA_EVENT is a flag where the capability is, and where flags are looked at nowhere else. */
 START_TEST(event_flag_goes_with_the_capability)
 {
@@ -302,6 +325,18 @@ START_TEST(lenient_profile_takes_what_its_provider_leaves_unchecked)
 }
 END_TEST
 
+START_TEST(region_of_no_bytes_is_told_so)
+{
+	struct fid_mr *mr;
+
+	open_with("tcp+lenient");
+	unit_capture(&cap);
+	ck_assert_int_eq(fi_mr_reg(n.domain, memory, 0, FI_SEND, 0, KEY, 0, &mr, NULL), 0);
+	refused(-1, 1, "MRF-W3011: len=0", "leaves it unchecked; the region has no bytes");
+	must_close(&mr->fid);
+}
+END_TEST
+
 /* Rights and keys are what was asked for and no more; nothing that means something is ignored. */
 START_TEST(lenient_profile_grants_nothing)
 {
@@ -312,7 +347,7 @@ START_TEST(lenient_profile_grants_nothing)
 	ck_assert_int_eq(fi_mr_reg(n.domain, memory, PAGE, FI_REMOTE_READ | UNKNOWN_ACCESS, 0, KEY,
 				   UNKNOWN_FLAG, &mr, NULL),
 			 0);
-	refused(-1, 1, "MRF-W3011", "FI_MRFAB_PROFILE=tcp+lenient leaves it unchecked");
+	refused(-1, 1, "MRF-W3011", "FI_MRFAB_PROFILE=tcp+lenient leaves it unchecked; it has no");
 	ck_assert_uint_eq(mrf_mr_from_fid(&mr->fid)->access, FI_REMOTE_READ);
 	REFUSED(fi_mr_reg(n.domain, memory, PAGE, FI_REMOTE_READ, 0, KEY, 0, &other, NULL),
 		FI_ENOKEY, "MRF-E3021", "already taken");
@@ -504,6 +539,7 @@ static TCase *tcase_profile_mr(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_loop_test(tc, unknown_flags_have_the_error_of_the_provider, 0, PROFILES);
+	tcase_add_loop_test(tc, counts_of_segments_are_the_profiles, 0, PROFILES);
 	tcase_add_loop_test(tc, event_flag_goes_with_the_capability, 0, PROFILES);
 	tcase_add_loop_test(tc, provider_keys_fit_into_mr_key_size, 0, PROFILES);
 	tcase_add_test(tc, event_flag_that_is_ignored_has_no_effect);
@@ -512,6 +548,7 @@ static TCase *tcase_profile_mr(void)
 	tcase_add_loop_test(tc, gni_refreshes_ranges, 0, 2);
 	tcase_add_loop_test(tc, lenient_profile_takes_what_its_provider_leaves_unchecked, 0,
 			    PROFILES);
+	tcase_add_test(tc, region_of_no_bytes_is_told_so);
 	tcase_add_test(tc, lenient_profile_grants_nothing);
 	tcase_add_test(tc, cxi_ignores_flags_of_bindings_to_endpoints);
 	tcase_add_loop_test(tc, key_is_known_when_the_provider_knows_it, 0, 3);

@@ -50,7 +50,7 @@ char *mrf_addr_text(const union mrf_addr *addr, char *buf, size_t len)
 		snprintf(buf, len, "[%s%s]:%u", host, scope, ntohs(addr->in6.sin6_port));
 		break;
 	default:
-		snprintf(buf, len, "(address family %u)", addr->sa.sa_family);
+		snprintf(buf, len, "address family %u", addr->sa.sa_family);
 	}
 	return buf;
 }

@@ -68,7 +68,7 @@ static int domain_close(struct fid *fid)
 	/* Checks everything, so that the log names all that is in the way. */
 	regions = mrf_mr_space_busy(&domain->space);
 	mapped = mrf_mr_space_mapped(&domain->space);
-	others = mrf_obj_busy(&domain->obj);
+	others = mrf_obj_busy_with(&domain->obj, regions ? "other object" : "object");
 	if (regions || mapped || others)
 		return tell_open(domain);
 	mrf_leaks_closed(&domain->leaks);

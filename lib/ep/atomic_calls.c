@@ -216,8 +216,9 @@ static int check_size(const struct mrf_ep *ep, const struct mrf_atomic_req *req,
 				  family_name[req->family], count, most);
 	if ((req->flags & FI_INJECT) && count * size > inject)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4253,
-				  "%s: %zu bytes are more than inject_size, which is %u",
-				  family_name[req->family], count * size, inject);
+				  "%s: %zu byte%s, but inject_size is %u",
+				  req->silent ? "fi_inject_atomic" : family_name[req->family],
+				  count * size, MRF_S(count * size), inject);
 	return 0;
 }
 

@@ -46,7 +46,7 @@ static inline int mrf_check_injected(const struct mrf_ep *ep, const char *call, 
 	if (mrf_likely(!(flags & FI_INJECT) || len <= limit))
 		return 0;
 	return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4008,
-			  "%s: %zu bytes are more than inject_size, which is %u", call, len, limit);
+			  "%s: %zu byte%s, but inject_size is %u", call, len, MRF_S(len), limit);
 }
 
 /* Immediate data, which not every provider has. */

@@ -15,10 +15,18 @@
 	(FI_COMPLETION | FI_MORE | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
 	 FI_DELIVERY_COMPLETE | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA | FI_FENCE)
 
+/* What injects is silent, and nothing else is. */
+static const char *call_of(const struct mrf_req *req)
+{
+	if (!req->silent)
+		return req->type->call;
+	return req->flags & FI_REMOTE_CQ_DATA ? "fi_inject_writedata" : "fi_inject_write";
+}
+
 static int check_counts(const struct mrf_ep *ep, const struct mrf_req *req)
 {
 	const struct mrf_promise *promise = ep->domain->promise;
-	int ret = mrf_check_iov(req->type->call, req->iov, req->count, promise->tx_iov);
+	int ret = mrf_check_iov(call_of(req), req->iov, req->count, promise->tx_iov);
 
 	if (ret)
 		return ret;
@@ -51,8 +59,8 @@ static int check_lengths(const struct mrf_ep *ep, const struct mrf_req *req)
 				  here, MRF_S(here), there);
 	if (here > max)
 		return mrf_refuse(FI_EMSGSIZE, FI_LOG_EP_DATA, 4007,
-				  "%zu bytes are more than max_msg_size, which is %zu", here, max);
-	return mrf_check_injected(ep, req->type->call, req->flags, here);
+				  "%zu byte%s, but max_msg_size is %zu", here, MRF_S(here), max);
+	return mrf_check_injected(ep, call_of(req), req->flags, here);
 }
 
 static int check_flags(const struct mrf_ep *ep, const struct mrf_req *req)
@@ -62,14 +70,14 @@ static int check_flags(const struct mrf_ep *ep, const struct mrf_req *req)
 
 	if (!req->type->data)
 		known &= ~(FI_INJECT | FI_COMMIT_COMPLETE | FI_REMOTE_CQ_DATA);
-	ret = mrf_check_flags(req->type->call, req->flags, known);
-	return ret ? ret : mrf_check_data(ep, req->type->call, req->flags);
+	ret = mrf_check_flags(call_of(req), req->flags, known);
+	return ret ? ret : mrf_check_data(ep, call_of(req), req->flags);
 }
 
 static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 {
 	uint64_t cap = mrf_kind_flag(req->type->kind);
-	int ret = mrf_check_enabled(ep, req->type->call);
+	int ret = mrf_check_enabled(ep, call_of(req));
 
 	if (ret)
 		return ret;
@@ -84,7 +92,7 @@ static int check_state(struct mrf_ep *ep, const struct mrf_req *req)
 
 static int check(struct mrf_ep *ep, const struct mrf_req *req)
 {
-	int ret = mrf_obj_check(&ep->obj, req->type->call);
+	int ret = mrf_obj_check(&ep->obj, call_of(req));
 
 	if (!ret)
 		ret = check_state(ep, req);

@@ -175,12 +175,9 @@ static int refuse_value(const struct row *row, const struct mrf_info_query *quer
 {
 	if (row->names == &mrf_names_protocol)
 		return refuse_protocol(row, asked, offer_of(row, query));
-	if (row->names)
-		return mrf_info_decline(1022, row->field, "hints->%s=%lu (%s): only %s is offered",
-					row->field, asked, mrf_names_enum(row->names, asked),
-					mrf_names_enum(row->names, offer_of(row, query)));
-	return mrf_info_decline(1022, row->field, "hints->%s=%#lx: only %#lx is offered",
-				row->field, asked, offer_of(row, query));
+	return mrf_info_decline(1022, row->field, "hints->%s=%lu (%s): only %s is offered",
+				row->field, asked, mrf_names_enum(row->names, asked),
+				mrf_names_enum(row->names, offer_of(row, query)));
 }
 
 /* As with a registration mode, the result of a test: said each time. */

@@ -51,8 +51,8 @@ static int check_count(struct mrf_mr_space *space)
 	if (most == UINT64_MAX || count_open(space) < most)
 		return 0;
 	return mrf_refuse(FI_ENOMEM, FI_LOG_MR, 3092,
-			  "fi_mr_reg: %lu regions are open (FI_MRFAB_FAULT=mr_cnt=%lu)",
-			  (unsigned long)most, (unsigned long)most);
+			  "fi_mr_reg: %lu region%s open (FI_MRFAB_FAULT=mr_cnt=%lu)",
+			  (unsigned long)most, most == 1 ? " is" : "s are", (unsigned long)most);
 }
 
 static int register_counted(struct mrf_mr_space *space, const struct fi_mr_attr *attr,

@@ -13,8 +13,10 @@ int mrf_mr_profiled_call(const struct mrf_mr_space *space, enum mrf_profile_call
 	if (mrf_likely(!profile || !profile->error[call]))
 		return 0;
 	return mrf_refuse(profile->error[call], FI_LOG_MR, 3017,
-			  "%s: this call does not exist with FI_MRFAB_PROFILE=%s (%s)",
-			  mrf_profile_call_name(call), profile->name, profile->what);
+			  "%s: %s not exist with FI_MRFAB_PROFILE=%s (%s)",
+			  mrf_profile_call_name(call),
+			  call == MRF_PROFILE_REGV ? "these calls do" : "this call does",
+			  profile->name, profile->what);
 }
 
 int mrf_mr_profiled_iov(const struct mrf_mr_space *space, const struct fi_mr_attr *attr)

@@ -94,7 +94,7 @@ static void tell_cut_locked(const struct mrf_mr_space *space, uint64_t key)
 	if (key <= UINT32_MAX && mrf_mr_key_longer_locked(space, (uint32_t)key, &whole))
 		mrf_misuse(
 			FI_LOG_MR, 3084,
-			"a peer asks for key %#lx, which no region has, but one has %#lx: the key was "
+			"a peer asks for key 0x%lx, which no region has, but one has 0x%lx: the key was "
 			"kept in 32 bits on its way: pass on all 64 bits of fi_mr_key",
 			key, whole);
 }

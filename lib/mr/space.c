@@ -118,7 +118,7 @@ int mrf_mr_space_busy(struct mrf_mr_space *space)
 	int ret;
 
 	mrf_lock_take(&space->lock);
-	ret = mrf_obj_busy(&space->regions);
+	ret = mrf_obj_busy_with(&space->regions, "memory region");
 	mrf_lock_release(&space->lock);
 	return ret;
 }

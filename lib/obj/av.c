@@ -143,8 +143,9 @@ static struct fi_ops_av av_ops = {
 static void av_describe(const struct fid *fid, char *buf, size_t len)
 {
 	struct mrf_av *av = mrf_container_of(fid, struct mrf_av, fid.fid);
+	size_t count = atomic_load(&av->count);
 
-	snprintf(buf, len, "%zu addresses", atomic_load(&av->count));
+	snprintf(buf, len, "%zu address%s", count, count == 1 ? "" : "es");
 }
 
 static int check_bind(const struct mrf_av *av, const struct mrf_eq *eq, uint64_t flags)

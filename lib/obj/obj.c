@@ -129,6 +129,11 @@ int mrf_obj_foreign(const struct fid *fid, uint64_t owner, const char *call)
 
 int mrf_obj_busy(struct mrf_obj *obj)
 {
+	return mrf_obj_busy_with(obj, "object");
+}
+
+int mrf_obj_busy_with(struct mrf_obj *obj, const char *kind)
+{
 	char holders[NAMED_HOLDERS * (NAME_TEXT + 2) + 1];
 	char name[NAME_TEXT], more[32] = "";
 	unsigned n;
@@ -144,9 +149,8 @@ int mrf_obj_busy(struct mrf_obj *obj)
 	name_fid(obj->fid, obj->describe, name, sizeof(name));
 	if (n > NAMED_HOLDERS)
 		snprintf(more, sizeof(more), " and %u more", n - NAMED_HOLDERS);
-	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2001,
-			  "%s cannot be closed: %u object%s it: %s%s", name, n,
-			  n == 1 ? " uses" : "s use", holders, more);
+	return mrf_refuse(FI_EBUSY, FI_LOG_FABRIC, 2001, "%s cannot be closed: %u %s%s it: %s%s",
+			  name, n, kind, n == 1 ? " uses" : "s use", holders, more);
 }
 
 static void write_holder(const char *name, int64_t age, struct mrf_json *json)

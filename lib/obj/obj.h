@@ -87,6 +87,8 @@ void mrf_obj_drop(struct mrf_hold *hold);
  * holders and their number; or -FI_EPERM like mrf_obj_check.
  */
 int mrf_obj_busy(struct mrf_obj *obj);
+/* The same, with what the line calls the holders, for an object about which there are several lines. */
+int mrf_obj_busy_with(struct mrf_obj *obj, const char *kind);
 /*
  * A line of the log, and an object of *json, for each of its holders, with its age. Returns how many there
  * are. Not for an object whose holds are not part of a struct mrf_hold.

@@ -579,6 +579,9 @@ START_TEST(domain_close_names_all_that_is_in_the_way)
 	unit_capture(&cap);
 	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
 	ck_assert_uint_eq(unit_lines(unit_captured(&cap)), 3 + 2);
+	/* No object is counted twice. */
+	ck_assert_ptr_nonnull(strstr(cap.text, "cannot be closed: 1 memory region uses it: "));
+	ck_assert_ptr_nonnull(strstr(cap.text, "cannot be closed: 1 other object uses it: "));
 	ck_assert_int_eq(fi_mr_unmap_key(domain, key), 0);
 	ck_assert_int_eq(fi_close(&mr->fid), 0);
 	ck_assert_int_eq(fi_close(&cq->fid), 0);

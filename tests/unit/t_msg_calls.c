@@ -450,7 +450,7 @@ START_TEST(msg_injected_ones_have_a_greatest_length)
 	accepted(INJECTDATA);
 	accepted(SENDMSG);
 	one.iov_len++;
-	refused(INJECT, FI_EMSGSIZE, "MRF-E4008", "257 bytes are more than inject_size");
+	refused(INJECT, FI_EMSGSIZE, "MRF-E4008", "fi_inject: 257 bytes, but inject_size is 256");
 	refused(INJECTDATA, FI_EMSGSIZE, "MRF-E4008", "inject_size");
 	refused(SENDMSG, FI_EMSGSIZE, "MRF-E4008", "inject_size");
 	args.flags = 0;

@@ -128,12 +128,12 @@ START_TEST(more_bytes_than_inject_size_are_refused)
 	}
 	ck_assert_int_eq(fi_inject(p.a.ep, p.src, limit, p.to), 0);
 	REFUSED(fi_inject(p.a.ep, p.src, limit + 1, p.to), FI_EMSGSIZE, "MRF-E4008",
-		"more than inject_size");
+		"but inject_size is");
 	if (!(profile->promise->caps & FI_RMA))
 		return;
 	ck_assert_int_eq(fi_inject_write(p.a.ep, p.src, limit, p.to, p.base, p.key), 0);
 	REFUSED(fi_inject_write(p.a.ep, p.src, limit + 1, p.to, p.base, p.key), FI_EMSGSIZE,
-		"MRF-E4008", "more than inject_size");
+		"MRF-E4008: fi_inject_write: ", "but inject_size is");
 }
 END_TEST
 
@@ -143,7 +143,7 @@ START_TEST(injected_atomics_keep_to_inject_size)
 	ck_assert_int_eq(fi_inject_atomic(p.a.ep, p.src, 2, p.to, p.base, p.key, FI_UINT64, FI_SUM),
 			 0);
 	REFUSED(fi_inject_atomic(p.a.ep, p.src, 3, p.to, p.base, p.key, FI_UINT64, FI_SUM),
-		FI_EMSGSIZE, "MRF-E4253", "which is 16");
+		FI_EMSGSIZE, "MRF-E4253: fi_inject_atomic: 24 bytes", "inject_size is 16");
 }
 END_TEST
 

@@ -122,7 +122,12 @@ static const char *parse_rule(const char *text, struct mrf_fault_rule *rule)
 	}
 	if (!read_range(text, rule, &end) || *end != '=')
 		return "which calls fail is N, N-M, N- or 1/N, and then =ERROR";
-	return read_error(end + 1, &rule->err) ? NULL : "fi_errno(3) has no such error";
+	if (!read_error(end + 1, &rule->err))
+		return "fi_errno(3) has no such error";
+	/* The entry that it speaks of would not be there. */
+	if (rule->call == MRF_FAULT_CQ && rule->err == FI_EAVAIL)
+		return "there would be no entry in error; cq:full makes one";
+	return NULL;
 }
 
 /* What follows "cq:full", which is about queues, not calls. */
@@ -252,4 +257,17 @@ int mrf_fault_now(struct mrf_fault_plan *plan, enum mrf_fault_call call, uint64_
 	if (late)
 		usleep((useconds_t)late);
 	return -err;
+}
+
+#define FAILS "%s: call %lu fails as FI_MRFAB_FAULT says"
+
+int mrf_fault_refuse(struct mrf_fault_plan *plan, enum mrf_fault_call call,
+		     enum fi_log_subsys subsys, const char *name)
+{
+	uint64_t n;
+	int ret = mrf_fault_now(plan, call, &n);
+
+	if (ret == -FI_EAGAIN)
+		return mrf_decline(FI_EAGAIN, subsys, 3090, FAILS, name, (unsigned long)n);
+	return ret ? mrf_refuse(-ret, subsys, 3090, FAILS, name, (unsigned long)n) : 0;
 }

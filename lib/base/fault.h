@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/log.h"
 
 enum mrf_fault_call {
 	MRF_FAULT_REG,	   /* fi_mr_reg, fi_mr_regv, fi_mr_regattr */
@@ -64,5 +65,11 @@ int mrf_fault_parse(const char *text, struct mrf_fault_plan *plan, char *why, si
  * *n is its number. No lock is held.
  */
 int mrf_fault_now(struct mrf_fault_plan *plan, enum mrf_fault_call call, uint64_t *n);
+/*
+ * As mrf_fault_now, and says that the call fails, so that nobody takes it for a real error. Of -FI_EAGAIN only
+ * level info hears: a program tries again, as often as it can. name: the call's.
+ */
+int mrf_fault_refuse(struct mrf_fault_plan *plan, enum mrf_fault_call call,
+		     enum fi_log_subsys subsys, const char *name);
 
 #endif

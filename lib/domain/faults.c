@@ -38,10 +38,9 @@ int mrf_faults_take(struct mrf_fault_plan **plan)
 static ssize_t fault_of_read(struct fid_cq *cq)
 {
 	struct mrf_obj *domain = mrf_cq_of(cq)->obj.parent.target;
-	uint64_t n;
 
-	return mrf_fault_now(mrf_container_of(domain, struct mrf_domain, obj)->space.faults,
-			     MRF_FAULT_CQ, &n);
+	return mrf_fault_refuse(mrf_container_of(domain, struct mrf_domain, obj)->space.faults,
+				MRF_FAULT_CQ, FI_LOG_CQ, "reading a completion queue");
 }
 
 static ssize_t faulty_read(struct fid_cq *cq, void *buf, size_t count)

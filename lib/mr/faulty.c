@@ -11,12 +11,7 @@
 
 static int fault(struct mrf_mr_space *space, enum mrf_fault_call call, const char *name)
 {
-	uint64_t n;
-	int ret = mrf_fault_now(space->faults, call, &n);
-
-	return ret ? mrf_refuse(-ret, FI_LOG_MR, 3090, "%s: call %lu fails as FI_MRFAB_FAULT says",
-				name, (unsigned long)n)
-		   : 0;
+	return mrf_fault_refuse(space->faults, call, FI_LOG_MR, name);
 }
 
 /* --- registering ---------------------------------------------------------------------- */

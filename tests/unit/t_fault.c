@@ -94,6 +94,7 @@ START_TEST(plan_that_is_wrong_is_refused_with_the_word)
 		{ "cq:full=x", "a full queue is" },
 		{ "cq:full=3x", "a full queue is" },
 		{ "cq:fuller", "a full queue is" },
+		{ "cq:1=EAVAIL", "there would be no entry in error" },
 		{ "reg:full", "which calls fail is" },
 		{ "mr_cnt=0", "must be a number greater than 0" },
 		{ "key_bits=65", "\"key_bits=65\": its value must be a number from 1 to 64" },
@@ -269,14 +270,22 @@ END_TEST
 START_TEST(operations_and_completions_have_to_be_tried_again)
 {
 	struct fi_cq_data_entry done;
+	const char *text;
 	struct pair p;
 
 	set_plan("tx:1=EAGAIN,tx:3=ENOMEM,cq:1-2=EIO");
 	pair_open(&p, &plain);
+	fixture_log();
 	ck_assert_int_eq(fi_write(p.a.ep, p.src, 8, NULL, p.to, p.base, p.key, p.src), -FI_EAGAIN);
 	pair_write(&p, 0, 8);
+	unit_capture(&cap);
 	ck_assert_int_eq(fi_read(p.a.ep, p.src, 8, NULL, p.to, p.base, p.key, p.src), -FI_ENOMEM);
 	ck_assert_int_eq(fi_cq_read(p.a.cq, &done, 1), -FI_EIO);
+	text = unit_captured(&cap);
+	ck_assert_msg(strstr(text, "MRF-E3090: an operation, or a message: call 3 fails"), "%s",
+		      text);
+	ck_assert_ptr_nonnull(strstr(text, "MRF-E3090: reading a completion queue: call 1 fails"));
+	ck_assert_uint_eq(unit_lines(text), 2);
 	ck_assert_int_eq(fi_cq_sread(p.a.cq, &done, 1, NULL, 0), -FI_EIO);
 	want_ok(&p.a, pair_ctx(&p, 0));
 	pair_close(&p);

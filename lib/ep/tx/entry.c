@@ -95,9 +95,10 @@ int mrf_entry_begin(struct mrf_ep *ep, enum mrf_conn_kind kind, fi_addr_t fi_add
 		    struct mrf_op **op)
 {
 	struct mrf_fault_plan *faults = ep->domain->space.faults;
-	uint64_t n;
 	bool more;
-	int ret = faults ? mrf_fault_now(faults, MRF_FAULT_TX, &n) : 0;
+	int ret = faults ? mrf_fault_refuse(faults, MRF_FAULT_TX, FI_LOG_EP_DATA,
+					    "an operation, or a message")
+			 : 0;
 
 	if (mrf_unlikely(ret))
 		return ret;

@@ -29,7 +29,7 @@ static const char *const section_names[SECTIONS] = {
 	[OTHER] = "nic",
 };
 
-enum kind { SET, WORD, NUMBER, STRING };
+enum kind { SET, WORD, NUMBER, STRING, HANDLING };
 
 struct field {
 	enum section section;
@@ -81,6 +81,7 @@ static const struct field fields[] = {
 	FIELD(DOMAIN, fi_domain_attr, threading, WORD, FI_TYPE_THREADING),
 	FIELD(DOMAIN, fi_domain_attr, control_progress, WORD, FI_TYPE_PROGRESS),
 	FIELD(DOMAIN, fi_domain_attr, data_progress, WORD, FI_TYPE_PROGRESS),
+	FIELD(DOMAIN, fi_domain_attr, resource_mgmt, HANDLING, FI_TYPE_DOMAIN_ATTR),
 	FIELD(DOMAIN, fi_domain_attr, av_type, WORD, FI_TYPE_AV_TYPE),
 	FIELD(DOMAIN, fi_domain_attr, mr_mode, SET, FI_TYPE_MR_MODE),
 	COUNT(DOMAIN, fi_domain_attr, mr_key_size),
@@ -108,6 +109,7 @@ struct reading {
 	unsigned line;
 	enum section section;
 	bool begun; /* a fi_info */
+	bool found; /* a structure */
 	struct fi_info *hints;
 };
 
@@ -199,6 +201,23 @@ static int read_text(const struct reading *r, const struct field *field, const c
 	return *at ? 0 : -ENOMEM;
 }
 
+/* resource_mgmt, whose words fi_tostr has no type for. */
+static int read_handling(const struct reading *r, const struct field *field, const char *text)
+{
+	static const char *const names[] = { [FI_RM_UNSPEC] = "FI_RM_UNSPEC",
+					     [FI_RM_DISABLED] = "FI_RM_DISABLED",
+					     [FI_RM_ENABLED] = "FI_RM_ENABLED" };
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i], text) != 0)
+			continue;
+		put(r, field, i);
+		return 0;
+	}
+	return fail_line(r, "unknown word", text);
+}
+
 static int read_value(const struct reading *r, const struct field *field, const char *text)
 {
 	switch (field->kind) {
@@ -210,6 +229,8 @@ static int read_value(const struct reading *r, const struct field *field, const 
 		return read_count(r, field, text);
 	case STRING:
 		return read_text(r, field, text);
+	case HANDLING:
+		return read_handling(r, field, text);
 	}
 	return -EINVAL;
 }
@@ -224,6 +245,7 @@ static bool begins_section(struct reading *r, const char *name)
 		if (strcmp(section_names[i], name) != 0)
 			continue;
 		r->section = (enum section)i;
+		r->found = true;
 		return true;
 	}
 	return false;
@@ -245,7 +267,7 @@ static int begin_section(struct reading *r)
 static bool is_empty(const char *value)
 {
 	static const char *const nothing[] = {
-		"0", "0.0", "0x0", "(null)", "(nil)", "[  ]", "[ FI_ORDER_NONE ]", "FI_RM_UNSPEC"
+		"0", "0.0", "0x0", "(null)", "(nil)", "[  ]", "[ FI_ORDER_NONE ]"
 	};
 	size_t i;
 
@@ -303,6 +325,14 @@ int info_hints_read(const char *path, struct fi_info *hints)
 	while (!ret && fgets(line, sizeof(line), file)) {
 		r.line++;
 		ret = read_line(&r, line);
+	}
+	if (!ret && ferror(file)) {
+		ret = -errno;
+		fprintf(stderr, "mrfab_info: %s: %s\n", path, strerror(-ret));
+	} else if (!ret && !r.found) {
+		ret = -EINVAL;
+		fprintf(stderr, "mrfab_info: %s: it has none of the lines that fi_tostr prints\n",
+			path);
 	}
 	if (!is_stdin)
 		fclose(file);

@@ -122,6 +122,18 @@ hints 2 'unknown word: Provider specific' '    addr_format: Provider specific'
 hints 2 '-:4: a second structure, of which only one can be the hints: fi_info' '    caps: [ FI_RMA ]' --- fi_info:
 hints 2 '-:2: not a line of fi_tostr: nothing' 'nothing'
 hints 1 '-:3: src_addr is left out' '    caps: [ FI_RMA, FI_MULTICAST ]' '    src_addr: fi_sockaddr_in://10.0.0.1:0'
+hints 2 '-:3: unknown word: FI_RM_SOME' '    fi_domain_attr:' '        resource_mgmt: FI_RM_SOME'
+# no_hints FILE TEXT: such a file has none.
+no_hints() {
+	"$info" --list --hints "$1" >"$tmp" 2>&1
+	rc=$?
+	[ $rc = 2 ] && grep -qF -- "$2" "$tmp" || {
+		echo "FAIL: --hints $1: exit status $rc, $(cat "$tmp")"
+		status=1
+	}
+}
+no_hints /tmp '/tmp: Is a directory'
+no_hints /dev/null '/dev/null: it has none of the lines that fi_tostr prints'
 "$info" --list --hints /nowhere >"$tmp" 2>&1
 [ $? = 2 ] && grep -q '/nowhere: No such file' "$tmp" || {
 	echo "FAIL: --hints /nowhere: $(cat "$tmp")"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "domain/faults.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 #include "base/env.h"
@@ -8,6 +9,19 @@
 #include "base/log.h"
 #include "domain/domain.h"
 #include "obj/cq_int.h"
+
+/* The seed changes nothing where nothing is random. */
+static void tell_plan(const struct mrf_fault_plan *plan)
+{
+	char again[48] = "";
+	unsigned i = 0;
+
+	while (i < plan->nrules && plan->rule[i].one_in == 1)
+		i++;
+	if (i < plan->nrules)
+		snprintf(again, sizeof(again), "; seed=%lu repeats it", (unsigned long)plan->seed);
+	mrf_warn(FI_LOG_DOMAIN, 2166, "FI_MRFAB_FAULT is in force in this domain%s", again);
+}
 
 int mrf_faults_take(struct mrf_fault_plan **plan)
 {
@@ -24,9 +38,7 @@ int mrf_faults_take(struct mrf_fault_plan **plan)
 				  "fi_domain: there is no memory for the domain");
 	ret = mrf_fault_parse(text, *plan, why, sizeof(why));
 	if (!ret) {
-		mrf_warn(FI_LOG_DOMAIN, 2166,
-			 "FI_MRFAB_FAULT is in force in this domain; seed=%lu repeats it",
-			 (unsigned long)(*plan)->seed);
+		tell_plan(*plan);
 		return 0;
 	}
 	free(*plan);

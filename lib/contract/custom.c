@@ -313,10 +313,26 @@ static const char *check_short_keys(struct custom *custom)
 	return NULL;
 }
 
+/* A mode that obliges programs to a call which there is not. NULL: there is none. */
+static const char *check_calls(const struct mrf_profile *profile)
+{
+	const int *error = profile->error;
+
+	if (profile->table & FI_MR_RAW && error[MRF_PROFILE_RAW_ATTR])
+		return "lacks=raw contradicts FI_MR_RAW: no program could get a key";
+	if (profile->table & FI_MR_MMU_NOTIFY && error[MRF_PROFILE_REFRESH])
+		return "lacks=refresh contradicts FI_MR_MMU_NOTIFY: no program could say what changed";
+	if (profile->table & FI_MR_ENDPOINT &&
+	    (error[MRF_PROFILE_BIND_EP] || error[MRF_PROFILE_ENABLE]))
+		return "lacks=ep or lacks=enable contradicts FI_MR_ENDPOINT: no region could be enabled";
+	return NULL;
+}
+
 /* All of them together. NULL: each of them has an effect. */
 static const char *check_words(struct custom *custom)
 {
 	struct mrf_profile *profile = &custom->profile;
+	const char *wrong = check_calls(profile);
 
 	if (!custom->given)
 		return "there are no words, such as key_size=4";
@@ -333,7 +349,7 @@ static const char *check_words(struct custom *custom)
 			return "max_key= has no effect: such a key has more bytes than key_size=";
 		profile->max_key = mrf_min(profile->max_key, fits);
 	}
-	return check_short_keys(custom);
+	return wrong ? wrong : check_short_keys(custom);
 }
 
 /* A line at a time; # begins a comment. */

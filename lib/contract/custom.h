@@ -14,7 +14,8 @@
  *
  * Without mr_mode no mode is in force; all else that is not named is as without a profile. A word that would
  * have no effect is refused: one that is given twice (but for lacks), key_size with FI_MR_RAW, max_key with
- * FI_MR_PROV_KEY, or no word at all. Blanks may be around a "=".
+ * FI_MR_PROV_KEY, or no word at all. So is a lack of calls to which a mode obliges: raw with FI_MR_RAW, refresh
+ * with FI_MR_MMU_NOTIFY, ep or enable with FI_MR_ENDPOINT. Blanks may be around a "=".
  *
  * FI_MRFAB_PROFILE=file: and a path is the same in a file, on any number of lines; # begins a comment.
  * The file is read each time that a profile is looked for. Any thread.

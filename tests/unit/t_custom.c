@@ -236,7 +236,11 @@ START_TEST(custom_profile_with_a_wrong_word_is_refused_with_it)
 		  "\"max_msg_size=0\": it must be a number from 1 to 1073741824" },
 		{ "custom:mr_cnt=1,keys=4", "\"keys=4\": it must be" },
 		{ "custom:key_size", "\"key_size\": it must be" },
-		{ "custom", "there is no such profile" },
+		{ "custom", "words must follow behind a colon" },
+		{ "custom:mr_mode=ENDPOINT,lacks=ep", "contradicts FI_MR_ENDPOINT" },
+		{ "custom:lacks=cntr+enable,mr_mode=ENDPOINT", "contradicts FI_MR_ENDPOINT" },
+		{ "custom:mr_mode=RAW+LOCAL,lacks=raw", "lacks=raw contradicts FI_MR_RAW" },
+		{ "custom:mr_mode=MMU_NOTIFY,lacks=refresh", "lacks=refresh contradicts" },
 		{ "custom:lacks=raw+lenient", "no provider is behind it" },
 	};
 	size_t i;

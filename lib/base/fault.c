@@ -169,6 +169,33 @@ static const char *parse_setting(const char *word, struct mrf_fault_plan *plan)
 	return "it must be CALL:N=ERROR, CALL:late=TIME, cq:full, mr_cnt=N, key_bits=N or seed=N";
 }
 
+/* Does rule fail the nth call whenever of, which is about the same calls, would? What is drawn is the same for both. */
+static bool fails_with(const struct mrf_fault_rule *rule, const struct mrf_fault_rule *of,
+		       uint64_t n)
+{
+	return rule->call == of->call && rule->err && of->one_in % rule->one_in == 0 &&
+	       rule->first <= n && n <= rule->last;
+}
+
+/* Each call has one error, which is that of the first rule. */
+static bool is_in_vain(const struct mrf_fault_plan *plan, const struct mrf_fault_rule *of)
+{
+	uint64_t n = of->first;
+	unsigned i = 0;
+
+	while (of->err && i < plan->nrules) {
+		const struct mrf_fault_rule *rule = &plan->rule[i++];
+
+		if (!fails_with(rule, of, n))
+			continue;
+		if (rule->last >= of->last)
+			return true;
+		n = rule->last + 1;
+		i = 0;
+	}
+	return false;
+}
+
 static const char *parse_word(const char *word, struct mrf_fault_plan *plan)
 {
 	struct mrf_fault_rule *rule = &plan->rule[plan->nrules];
@@ -185,6 +212,8 @@ static const char *parse_word(const char *word, struct mrf_fault_plan *plan)
 	if (!read_call(word, (size_t)(colon - word), &rule->call))
 		return "the call must be reg, bind, enable, refresh, raw_attr, cq or tx";
 	wrong = parse_rule(colon + 1, rule);
+	if (!wrong && is_in_vain(plan, rule))
+		wrong = "rules before it fail all these calls already";
 	plan->nrules += !wrong;
 	return wrong;
 }

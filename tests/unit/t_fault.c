@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* FI_MRFAB_FAULT: plans as they are read, and what they do to the calls of a domain. */
 #include "base/env.h"
+#include "base/compiler.h"
 #include "base/fault.h"
 #include "ep_fixture.h"
 
@@ -103,6 +104,10 @@ START_TEST(plan_that_is_wrong_is_refused_with_the_word)
 		{ ",,,", "\",\": a word is missing" },
 		{ "reg:3=ENOMEM,  ,seed=1", "a word is missing" },
 		{ "seed=x", "must be a number" },
+		{ "reg:1=ENOMEM,reg:1=EIO", "\"reg:1=EIO\": rules before it fail all these calls" },
+		{ "reg:1-=EIO,tx:1=EIO,reg:late=1ms,reg:1/9=EIO", "\"reg:1/9=EIO\": rules before" },
+		{ "reg:1/3=EIO,reg:1/6=EBUSY", "\"reg:1/6=EBUSY\": rules before" },
+		{ "reg:4-=EIO,reg:1-3=EBUSY,reg:2-9=EIO", "\"reg:2-9=EIO\": rules before" },
 		{ "reg:1=ENOMEM reg:2=ENOMEM", "fi_errno(3) has no such error" },
 	};
 	struct mrf_fault_plan plan;
@@ -218,6 +223,26 @@ START_TEST(nth_registration_fails_and_the_next_one_does_not)
 	must_close(&mr[0]->fid);
 	must_close(&mr[1]->fid);
 	node_close(&n);
+}
+END_TEST
+
+/* What comes after another rule but has calls of its own, or only delays them. */
+START_TEST(rules_that_overlap_are_taken)
+{
+	static const char *const right[] = {
+		"reg:1=ENOMEM,reg:1-2=EIO",   "reg:1=ENOMEM,reg:1-=EIO",
+		"reg:1=ENOMEM,tx:1=EIO",      "reg:1=ENOMEM,reg:late=1ms",
+		"reg:late=1ms,reg:1=EIO",     "reg:late=1s,reg:late=1s",
+		"reg:1/6=ENOMEM,reg:1/3=EIO", "reg:1/2=ENOMEM,reg:1=EIO",
+		"reg:1/2=EIO,reg:1/3=EIO",    "reg:1=EIO,reg:3=EIO,reg:1-3=EIO",
+	};
+	struct mrf_fault_plan plan;
+	char why[192];
+	size_t i;
+
+	for (i = 0; i < MRF_ARRAY_SIZE(right); i++)
+		ck_assert_msg(!mrf_fault_parse(right[i], &plan, why, sizeof(why)), "%s: %s",
+			      right[i], why);
 }
 END_TEST
 
@@ -441,6 +466,7 @@ static TCase *tcase_domains(void)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, domain_with_a_wrong_plan_is_refused);
 	tcase_add_test(tc, nth_registration_fails_and_the_next_one_does_not);
+	tcase_add_test(tc, rules_that_overlap_are_taken);
 	tcase_add_test(tc, plan_with_chance_says_what_repeats_it);
 	tcase_add_test(tc, regions_and_keys_have_limits);
 	tcase_add_test(tc, enabling_fails_and_the_region_stays_disabled);

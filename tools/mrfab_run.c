@@ -368,6 +368,16 @@ static void set_runtime(const char *name)
 	free(value);
 }
 
+/*
+ * libpsm2, which libfabric loads where it is installed, catches SIGABRT and ends the program with status 1, so
+ * that there is no core file, unless it is told not to.
+ */
+static void set_abort(const struct options *opt)
+{
+	if (opt->strict && !strcasecmp(opt->strict, "abort"))
+		set_unless_set("IPATH_NO_BACKTRACE", "1");
+}
+
 static void set_all(const struct options *opt, const char *program, const char *folder)
 {
 	const char *provider = provider_name();
@@ -381,6 +391,7 @@ static void set_all(const struct options *opt, const char *program, const char *
 		set("FI_MRFAB_PROFILE", opt->profile);
 	if (opt->strict)
 		set("FI_MRFAB_STRICT", opt->strict);
+	set_abort(opt);
 	show("FI_MRFAB_FAULT");
 	show("FI_MRFAB_LEAKS");
 	if (opt->runtime)

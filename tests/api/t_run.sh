@@ -175,6 +175,9 @@ gives FI_MRFAB_STRICT
 gives FI_MRFAB_STRICT=on --strict ON
 gives FI_MRFAB_STRICT=off --strict=off
 gives FI_MRFAB_STRICT=abort --strict=abort
+gives IPATH_NO_BACKTRACE
+gives IPATH_NO_BACKTRACE=1 --strict=ABORT
+FI_MRFAB_STRICT=abort gives IPATH_NO_BACKTRACE=1
 gives FI_LOG_LEVEL=warn
 gives FI_LOG_LEVEL=trace --log trace
 gives FI_LOG_LEVEL --log none

@@ -255,11 +255,19 @@ int info_options_parse(struct info_options *opt, int argc, char **argv)
 	return ret;
 }
 
+/* One that is empty counts as not set, as in the library. */
+static bool is_set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value;
+}
+
 const char *info_options_required(void)
 {
-	if (getenv("FI_MRFAB_PROFILE"))
+	if (is_set("FI_MRFAB_PROFILE"))
 		return "FI_MRFAB_PROFILE";
-	return getenv("FI_MRFAB_MR_MODE") ? "FI_MRFAB_MR_MODE" : NULL;
+	return is_set("FI_MRFAB_MR_MODE") ? "FI_MRFAB_MR_MODE" : NULL;
 }
 
 void info_options_offer_modes(struct info_options *opt)

@@ -37,19 +37,23 @@ static int refuse_desc(enum fault fault, unsigned code, const char *name, const 
 			"host memory that is not registered",
 			desc, name);
 	if (fault == MISSING)
-		return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, code,
-				  "desc %p of %s is %s: the domain has FI_MR_LOCAL, so each local "
-				  "buffer needs the fi_mr_desc of an open region of this domain "
-				  "(with FI_MRFAB_MR_MODE=0 the program runs without that)",
-				  desc, name, desc ? "not a descriptor of this domain" : "missing");
+		return mrf_refuse(
+			FI_EINVAL, FI_LOG_EP_DATA, code,
+			"desc %p of %s is %s: the domain has FI_MR_LOCAL, so each local "
+			"buffer needs the fi_mr_desc of an open region of this domain "
+			"(with FI_MRFAB_MR_MODE=0, and no FI_MRFAB_PROFILE, the program runs "
+			"without that)",
+			desc, name, desc ? "not a descriptor of this domain" : "missing");
 	if (fault == NO_RIGHT)
 		return mrf_refuse(FI_EACCES, FI_LOG_EP_DATA, code,
 				  "%s at %p: its region was registered without %s", name,
 				  iov->iov_base, right_name(right));
-	return mrf_refuse(FI_EINVAL, FI_LOG_EP_DATA, code,
-			  "%s (%p, %zu byte%s) is not inside the region of its desc "
-			  "(with FI_MRFAB_MR_MODE=0 no descriptor is looked at)",
-			  name, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len));
+	return mrf_refuse(
+		FI_EINVAL, FI_LOG_EP_DATA, code,
+		"%s (%p, %zu byte%s) is not inside the region of its desc "
+		"(with FI_MRFAB_MR_MODE=0, and no FI_MRFAB_PROFILE, no descriptor is looked "
+		"at)",
+		name, iov->iov_base, iov->iov_len, MRF_S(iov->iov_len));
 }
 
 /* The result of adding the pieces that descriptors name. */

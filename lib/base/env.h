@@ -57,8 +57,8 @@ struct mrf_env_row {
 const struct mrf_env_row *mrf_env_row(enum mrf_param which);
 
 /*
- * Value of a text variable, or NULL when unset or, but for lists of providers and subsystems, empty. For FI_MRFAB_MR_MODE and FI_MRFAB_PROFILE it is the
- * present value, which belongs to the environment.
+ * Value of a text variable. NULL: it is unset, or empty and no list of providers or subsystems. For
+ * FI_MRFAB_MR_MODE and FI_MRFAB_PROFILE it is the present value, which belongs to the environment.
  */
 const char *mrf_env_str(enum mrf_param which);
 

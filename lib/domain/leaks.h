@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * FI_MRFAB_LEAKS: what the application has not closed when the process ends, or when the library is
- * unloaded: in the log, and as JSON in a file. Fabrics and domains are known from their opening to their closing; what is open on them, they
- * know themselves. Any thread.
+ * unloaded: in the log, and as JSON in a file. Fabrics and domains are known from their opening to their closing;
+ * what is open on them, they know themselves. Any thread.
  */
 #ifndef MRF_DOMAIN_LEAKS_H
 #define MRF_DOMAIN_LEAKS_H

@@ -21,8 +21,9 @@
  *	                                   queue pair, 20 its PSN
  *	20 probe     4          initiator
  *
- * Questions and probes are not numbered, and outside the window; one question is on the way
- * at a time.
+ * Questions and probes are not numbered, and outside the window. The next question is asked
+ * when the target has said how the offer of this one stands, be it that it has not read the
+ * question yet.
  *
  * The length that a message states ends where its data begin: these may be longer than 16
  * bits can say, and end where the SEND ends. A later version may put fields before them.
